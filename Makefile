@@ -1,0 +1,71 @@
+# Two commands for newcomers: `make demo` and `make test`. Each sets up whatever it needs, once.
+.PHONY: demo test setup lint typecheck check-core faults bench test-gemini constraints clean
+.DELETE_ON_ERROR:
+
+PYTHON ?= python3
+BIN := .venv/bin
+RUN := PATH="$(CURDIR)/$(BIN):$$PATH"
+# uv where it can be had, for speed; pip otherwise.
+INSTALL := $(BIN)/uv pip install --python $(BIN)/python
+FALLBACK := $(BIN)/python -m pip install
+
+demo: .venv/.ready
+	@$(BIN)/adk-stream demo $(ARGS)
+
+setup: .venv/.ready tests/conformance/node_modules/.ready
+
+test: setup lint check-core
+	@echo "== tests"
+	@$(RUN) $(BIN)/python -m pytest -q --ignore=tests/protocol
+
+# The pure core answers for every branch of its own, from its own tests alone.
+check-core: setup
+	@echo "== tests of the core, with branch coverage"
+	@$(BIN)/coverage erase
+	@$(BIN)/coverage run --branch --source=src/adk_stream_protocol/protocol -m pytest -q tests/protocol
+	@$(BIN)/coverage report --fail-under=100 --skip-covered
+
+lint: setup
+	@echo "== lint, types, import law"
+	@$(BIN)/ruff check .
+	@$(BIN)/ruff format --check .
+	@$(RUN) $(BIN)/pyright
+	@$(BIN)/lint-imports
+	@cd tests/conformance && PATH="$(CURDIR)/$(BIN):$$PATH" npm run --silent typecheck
+
+# The promised figures in full size; `make test` runs them at a tenth.
+faults: setup
+	@$(RUN) FULL_SIZE=1 $(BIN)/python -m pytest -q -m figures
+
+bench: .bench-venv/.ready
+	@.bench-venv/bin/python benchmarks/run.py $(ARGS)
+
+test-gemini: setup
+	@$(RUN) $(BIN)/python -m pytest -q -rs tests/gemini
+
+.venv/.ready: pyproject.toml constraints.txt
+	@echo "== setting up .venv"
+	@test -x $(BIN)/python || $(PYTHON) -m venv .venv
+	@$(FALLBACK) --quiet --disable-pip-version-check uv || true
+	$(INSTALL) -c constraints.txt -e '.[dev]' || $(FALLBACK) -c constraints.txt -e '.[dev]'
+	@touch $@
+
+# From the lock, but not `npm ci`: that refuses a lock whose optional binaries of other platforms a mirror lacks.
+tests/conformance/node_modules/.ready: tests/conformance/package.json tests/conformance/package-lock.json .venv/.ready
+	@echo "== setting up the AI SDK releases of the conformance tests"
+	cd tests/conformance && PATH="$(CURDIR)/$(BIN):$$PATH" npm install --no-audit --no-fund --ignore-scripts --no-save
+	@touch $@
+
+.bench-venv/.ready: pyproject.toml benchmarks/requirements.txt .venv/.ready
+	@echo "== setting up .bench-venv, with the peers"
+	@test -x .bench-venv/bin/python || $(PYTHON) -m venv .bench-venv
+	$(BIN)/uv pip install --python .bench-venv/bin/python -r benchmarks/requirements.txt -e . \
+		|| .bench-venv/bin/python -m pip install -r benchmarks/requirements.txt -e .
+	@touch $@
+
+constraints: .venv/.ready
+	$(BIN)/uv pip compile pyproject.toml --all-extras --universal --no-annotate --no-header --no-emit-index-url \
+		--upgrade -o constraints.txt
+
+clean:
+	rm -rf .venv .bench-venv tests/conformance/node_modules

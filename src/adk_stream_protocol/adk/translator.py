@@ -1,0 +1,442 @@
+"""ADK events in, UI message chunks out: one translator per stream segment, no I/O, no clock.
+
+What each field of an event becomes is listed in docs/reference/events.md; a test holds that page and ADK's own models
+against each other.
+"""
+
+import base64
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, cast
+
+from google.adk.events import Event
+from google.genai import types
+
+from ..protocol.chunks import AnyChunk, File, FinishReason, ProviderMetadata, SdkVersion
+from ..protocol.messages import ApprovalStyle
+from ..protocol.writer import ChunkWriter, TextKind
+from .failures import public_failure_text
+from .sources import Sources
+from .spoken_text import SpokenText
+from .tool_arguments import StreamedArguments
+from .usage import Usage
+
+_CONFIRMATION = "adk_request_confirmation"
+_CREDENTIAL = "adk_request_credential"
+_CONTROL_FLOW = frozenset({"transfer_to_agent", "set_model_response", "finish_task", "exit_loop"})
+
+_TEXT_KINDS: tuple[TextKind, ...] = ("text", "reasoning")
+
+_CONTENT_FILTER = (
+    "SAFETY", "BLOCKLIST", "PROHIBITED_CONTENT", "SPII", "RECITATION", "MODEL_ARMOR", "JAILBREAK",
+    "IMAGE_SAFETY", "IMAGE_PROHIBITED_CONTENT", "IMAGE_RECITATION", "IMAGE_OTHER",
+)  # fmt: skip
+_OTHER = (
+    "FINISH_REASON_UNSPECIFIED", "BLOCKED_REASON_UNSPECIFIED", "LANGUAGE", "OTHER", "NO_IMAGE", "CONTINUATION",
+    "MODEL_RETURNED_NO_CONTENT",
+)  # fmt: skip
+# Gemini's finish reasons, and the error codes that ADK makes of them and of blocked prompts.
+FINISH_REASONS: Mapping[str, FinishReason] = {
+    "STOP": "stop",
+    "MAX_TOKENS": "length",
+    **dict.fromkeys(_CONTENT_FILTER, "content-filter"),
+    **dict.fromkeys(("MALFORMED_FUNCTION_CALL", "UNEXPECTED_TOOL_CALL", "TOO_MANY_TOOL_CALLS"), "error"),
+    **dict.fromkeys(_OTHER, "other"),
+}
+
+
+@dataclass(frozen=True)
+class ArtifactFile:
+    """Where the client finds an artifact."""
+
+    url: str
+    media_type: str
+
+
+@dataclass
+class _Speaker:
+    """One agent on one branch; parallel agents speak at the same time."""
+
+    key: tuple[str, str | None]
+    metadata: ProviderMetadata | None
+    said: SpokenText = field(default_factory=SpokenText)
+    arguments: StreamedArguments = field(default_factory=StreamedArguments)
+    shown_calls: set[str] = field(default_factory=set[str])  # whose arguments are streaming
+    shown_parts: int = 0  # files, code and the like from partial events, which the aggregate repeats
+
+
+class Translator:
+    def __init__(
+        self,
+        *,
+        root_author: str,
+        sdk_version: SdkVersion = 6,
+        approval_style: ApprovalStyle | None = None,
+        send_state: Collection[str] = (),
+        send_nodes: bool = False,
+    ) -> None:
+        self._writer = ChunkWriter(sdk_version=sdk_version)
+        self._root_author = root_author
+        self._approval_style = approval_style or ("confirmation-tool" if sdk_version == 5 else "approval-request")
+        self._send_state = send_state
+        self._send_nodes = send_nodes
+        self._speakers: dict[tuple[str, str | None], _Speaker] = {}
+        self._current: _Speaker | None = None
+        self._current_event_id = ""
+        self._seen_event_ids: set[str] = set()
+        self._wire_ids: dict[str, str] = {}
+        self._long_running: set[str] = set()
+        self._open_code: list[str] = []
+        self._code_count = 0
+        self._sources = Sources()
+        self._usage = Usage()
+        self._finish_reason: FinishReason | None = None
+        self._failure: str | None = None
+
+    # -- the segment --------------------------------------------------------------------------------------------------
+
+    def start(self, message_id: str) -> list[AnyChunk]:
+        return self._writer.start(message_id)
+
+    def finish(self) -> list[AnyChunk]:
+        """The run is over: nothing more will come."""
+        if self._failure is not None:
+            return self._writer.error(self._failure)
+        reason = "tool-calls" if self._writer.awaits_results else self._finish_reason or "stop"
+        return self._writer.finish(reason, self._usage.metadata())
+
+    def fail(self, error: Exception) -> list[AnyChunk]:
+        """The run raised. ADK has told of it in an event before; the client hears it once."""
+        return self._writer.error(public_failure_text(error))
+
+    def abort(self) -> list[AnyChunk]:
+        return self._writer.abort()
+
+    # -- events -------------------------------------------------------------------------------------------------------
+
+    def feed(self, event: Event, artifacts: Mapping[str, ArtifactFile] | None = None) -> list[AnyChunk]:
+        """The chunks of one event. `artifacts`: where the ones that it names are to be found."""
+        if event.partial:
+            return self._feed_partial(event)
+        out: list[AnyChunk] = []
+        parts = (event.content.parts if event.content else None) or []
+        if event.author == "user":  # the user's words are not ours to repeat; a result for an open call is
+            return self._tool_results(event, parts)
+        speaker = self._speaker(event)
+        self._long_running |= event.long_running_tool_ids or set()
+        sources, citations = self._sources.feed(event)
+        if any(_is_model_output(part) for part in parts):
+            out += self._model_call(event, speaker)
+        out += self._parts(event, speaker, parts, citations)
+        for source in sources:
+            out += self._writer.part(source)
+        out += self._tool_results(event, parts)
+        self._note_end(event)
+        return [*out, *self._actions(event, artifacts or {})]
+
+    def _feed_partial(self, event: Event) -> list[AnyChunk]:
+        content = event.content
+        if content is None or not content.parts:
+            return []
+        out: list[AnyChunk] = []
+        if event.id != self._current_event_id or self._current is None:
+            self._current = self._speaker(event)
+            self._current_event_id = event.id
+            out += self._model_call(event, self._current)
+        speaker = self._current
+        for part in content.parts:
+            text = part.text
+            if text:
+                kind = _kind(part)
+                speaker.said.add(kind, event.id, text)
+                out += self._writer.text(speaker.key, kind, text, speaker.metadata)
+            elif part.function_call is not None:
+                out += self._streamed_arguments(speaker, part.function_call)
+            elif _is_atomic(part):
+                speaker.shown_parts += 1
+                out += self._atomic(speaker, part)
+        return out
+
+    def _speaker(self, event: Event) -> _Speaker:
+        key = (event.author, event.branch)
+        speaker = self._speakers.get(key)
+        if speaker is None:
+            about: dict[str, Any] = {} if event.author == self._root_author else {"author": event.author}
+            # An agent that runs as a tool has the call's id behind its name.
+            call_id = (event.branch or "").rpartition(".")[2].partition("@")[2]
+            if call_id in self._wire_ids:
+                about["toolCallId"] = self._wire_ids[call_id]
+            speaker = self._speakers[key] = _Speaker(key, {"adk": about} if about else None)
+        return speaker
+
+    def _model_call(self, event: Event, speaker: _Speaker) -> list[AnyChunk]:
+        """One model call is one step, unless that would tear apart what is still open: another agent's text, or a call
+        that the client must find in the last step to answer it."""
+        if event.id in self._seen_event_ids:
+            return []
+        self._seen_event_ids.add(event.id)
+        if speaker.said.is_unconfirmed:  # the same call, going on under another id
+            return []
+        out = self._writer.end_text(speaker.key)
+        return [*out, *self._writer.new_step()] if self._writer.is_idle else out
+
+    def _parts(
+        self, event: Event, speaker: _Speaker, parts: list[types.Part], citations: list[dict[str, Any]]
+    ) -> list[AnyChunk]:
+        out: list[AnyChunk] = []
+        said: dict[TextKind, int | None] = {}
+        for kind in _TEXT_KINDS:
+            whole = "".join(part.text for part in parts if part.text and _kind(part) == kind)
+            if whole:
+                said[kind] = speaker.said.settle(kind, whole)
+        for part in parts:
+            if part.text:
+                out += self._rest_of_text(speaker, _kind(part), part.text, said)
+            elif part.function_call is not None:
+                out += self._tool_call(event, speaker, part.function_call)
+            elif _is_atomic(part) and not self._repeats(speaker):
+                out += self._atomic(speaker, part)
+        for call_id in speaker.shown_calls:  # streamed, but the aggregate does not know them
+            out += self._writer.tool_input_error(self._wire_ids[call_id], "The call was not completed.")
+        speaker.shown_calls.clear()
+        speaker.arguments.clear()
+        return [*out, *self._writer.end_text(speaker.key, citations=citations)]
+
+    def _rest_of_text(
+        self, speaker: _Speaker, kind: TextKind, text: str, said: dict[TextKind, int | None]
+    ) -> list[AnyChunk]:
+        known = said[kind]
+        if known is None:
+            # A callback or plugin replaced what was streamed. No chunk takes text back, so both stay, marked.
+            marked: ProviderMetadata = {"adk": {"replaced": True}}
+            replacing = {"adk": {**(speaker.metadata or {}).get("adk", {}), "replaces": True}}
+            said[kind] = 0
+            was_open = self._writer.open_text_kind(speaker.key) == kind
+            out = self._writer.end_text(speaker.key, metadata=marked if was_open else None)
+            return [*out, *self._writer.text(speaker.key, kind, text, replacing)]
+        said[kind] = max(0, known - len(text))
+        rest = text[known:]
+        return self._writer.text(speaker.key, kind, rest, speaker.metadata) if rest else []
+
+    # -- tools --------------------------------------------------------------------------------------------------------
+
+    def _streamed_arguments(self, speaker: _Speaker, call: types.FunctionCall) -> list[AnyChunk]:
+        if call.name in _CONTROL_FLOW:
+            return []
+        out: list[AnyChunk] = []
+        for piece in speaker.arguments.feed(call):
+            if piece.opens:
+                out += self._writer.end_text(speaker.key)
+                out += self._writer.tool_input_start(self._new_wire_id(piece.call_id), piece.name)
+                speaker.shown_calls.add(piece.call_id)
+            if piece.text:
+                out += self._writer.tool_input_delta(self._wire_ids[piece.call_id], piece.text)
+        return out
+
+    def _tool_call(self, event: Event, speaker: _Speaker, call: types.FunctionCall) -> list[AnyChunk]:
+        call_id, name, arguments = call.id or "", call.name or "", call.args or {}
+        if name in _CONTROL_FLOW:
+            return []
+        if name == _CONFIRMATION:
+            return self._approval(call_id, arguments)
+        if name == _CREDENTIAL:
+            return self._writer.data("auth-request", _auth_request(arguments), id=call_id)
+        out = self._writer.end_text(speaker.key)
+        if call_id in speaker.shown_calls:
+            speaker.shown_calls.discard(call_id)
+        else:
+            out += self._writer.tool_input_start(self._new_wire_id(call_id), name)
+        return out + self._writer.tool_input_available(
+            self._wire_ids[call_id],
+            arguments,
+            awaits_client=call_id in self._long_running,
+            metadata=speaker.metadata,
+        )
+
+    def _new_wire_id(self, call_id: str) -> str:
+        """The call's id, unless an earlier call of the message has it: LiteLLM's fall back to "0" in every step."""
+        wire_id, count = call_id, 1
+        while self._writer.knows_call(wire_id):
+            count += 1
+            wire_id = f"{call_id}-{count}"
+        self._wire_ids[call_id] = wire_id
+        return wire_id
+
+    def _approval(self, approval_id: str, arguments: dict[str, Any]) -> list[AnyChunk]:
+        original = _dict(arguments.get("originalFunctionCall"))
+        call_id = self._wire_ids.get(str(original.get("id")))
+        if call_id is None:  # asked for a call of another message
+            return []
+        if self._approval_style == "approval-request":
+            confirmation = _dict(arguments.get("toolConfirmation"))
+            about = {name: confirmation[name] for name in ("hint", "payload") if confirmation.get(name) is not None}
+            out = self._writer.tool_approval_request(call_id, approval_id)
+            return [*out, *self._writer.data("approval", about, id=approval_id)]
+        # A step of its own: in the call's step the stock tool helper would wait for the call itself.
+        out = [*self._writer.tool_awaits_client(call_id), *self._writer.new_step()]
+        out += self._writer.tool_input_start(approval_id, _CONFIRMATION)
+        return out + self._writer.tool_input_available(approval_id, arguments, awaits_client=True)
+
+    def _tool_results(self, event: Event, parts: Iterable[types.Part]) -> list[AnyChunk]:
+        out: list[AnyChunk] = []
+        for part in parts:
+            result = part.function_response
+            if result is None:
+                continue
+            self._speaker(event).said.forget()
+            call_id = self._wire_ids.get(result.id or "")
+            if call_id is None or not self._writer.is_open_call(call_id):
+                continue  # a hidden call's, another message's, or a second result
+            if result.id in event.actions.requested_tool_confirmations:
+                continue  # a placeholder: the real result follows the person's answer
+            out += self._tool_result(call_id, result, is_progress=result.id in self._long_running)
+        return out
+
+    def _tool_result(self, call_id: str, result: types.FunctionResponse, *, is_progress: bool) -> list[AnyChunk]:
+        response = result.response or {}
+        if response.keys() == {"error"}:
+            return self._writer.tool_error(call_id, str(response["error"]))
+        out = self._writer.tool_output(call_id, response, preliminary=is_progress)
+        for media in result.parts or ():
+            if media.inline_data is not None:
+                out += self._writer.part(_data_file(media.inline_data.data, media.inline_data.mime_type))
+            elif media.file_data is not None:
+                out += self._linked_file(media.file_data.file_uri, media.file_data.mime_type)
+        return out
+
+    # -- files, code and server-side tools ----------------------------------------------------------------------------
+
+    def _repeats(self, speaker: _Speaker) -> bool:
+        """Whether a partial event has shown this part already. They come in the same order, so counting will do."""
+        if speaker.shown_parts == 0:
+            return False
+        speaker.shown_parts -= 1
+        return True
+
+    def _atomic(self, speaker: _Speaker, part: types.Part) -> list[AnyChunk]:
+        """A part that is never split over events."""
+        out = self._writer.end_text(speaker.key)
+        if part.inline_data is not None:
+            shown = _data_file(part.inline_data.data, part.inline_data.mime_type)
+            if part.thought:
+                return [*out, *self._writer.reasoning_file(shown.url, shown.media_type)]
+            return [*out, *self._writer.part(shown)]
+        if part.file_data is not None:
+            return [*out, *self._linked_file(part.file_data.file_uri, part.file_data.mime_type)]
+        if part.executable_code is not None:
+            code = part.executable_code
+            language = code.language.value if code.language else "LANGUAGE_UNSPECIFIED"
+            return [*out, *self._server_call(code.id, "code_execution", {"language": language, "code": code.code})]
+        if part.code_execution_result is not None:
+            speaker.said.forget()  # an executor of ADK's cut the code out of the text; the model is asked anew
+            return [*out, *self._code_result(part.code_execution_result)]
+        if part.tool_call is not None:
+            name = part.tool_call.tool_type.value.lower() if part.tool_call.tool_type else "server_tool"
+            return [*out, *self._server_call(part.tool_call.id, name, part.tool_call.args or {})]
+        answer = part.tool_response
+        return [*out, *self._server_result(answer.id, answer.response or {})] if answer is not None else out
+
+    def _linked_file(self, uri: str | None, media_type: str | None) -> list[AnyChunk]:
+        media_type = media_type or "application/octet-stream"
+        if uri and uri.startswith(("https://", "http://")):
+            return self._writer.part(File(uri, media_type))
+        name = (uri or "file").rstrip("/").rpartition("/")[2]
+        return self._writer.part(self._sources.document(uri or name, name, media_type))
+
+    def _server_call(self, given_id: str | None, name: str, arguments: Any) -> list[AnyChunk]:
+        """Code and tools that run at the model's service. Ids are mostly missing; then results come in order."""
+        self._code_count += 1
+        call_id = self._new_wire_id(given_id or f"{name}-{self._code_count}")
+        self._open_code.append(call_id)
+        out = self._writer.tool_input_start(call_id, name, provider_executed=True, dynamic=True)
+        return [*out, *self._writer.tool_input_available(call_id, arguments)]
+
+    def _code_result(self, result: types.CodeExecutionResult) -> list[AnyChunk]:
+        outcome = result.outcome.value if result.outcome else "OUTCOME_UNSPECIFIED"
+        return self._server_result(result.id, {"outcome": outcome, "output": result.output or ""})
+
+    def _server_result(self, given_id: str | None, output: Any) -> list[AnyChunk]:
+        call_id = self._wire_ids.get(given_id or "")
+        if call_id not in self._open_code:
+            call_id = self._open_code[0] if self._open_code else None
+        if call_id is None:
+            return []
+        self._open_code.remove(call_id)
+        return self._writer.tool_output(call_id, output)
+
+    # -- the rest of an event -----------------------------------------------------------------------------------------
+
+    def _note_end(self, event: Event) -> None:
+        self._usage.add(event)
+        if event.finish_reason is not None:
+            self._finish_reason = FINISH_REASONS.get(event.finish_reason.value, "other")
+        if event.error_code is None:
+            if event.content is not None:
+                self._failure = None  # the run went on after it
+            return
+        known = FINISH_REASONS.get(event.error_code)
+        if known is not None:
+            self._finish_reason = known
+        else:
+            self._failure = public_failure_text(event.error_code)
+
+    def _actions(self, event: Event, artifacts: Mapping[str, ArtifactFile]) -> list[AnyChunk]:
+        actions = event.actions
+        out: list[AnyChunk] = []
+        for filename, version in actions.artifact_delta.items():
+            out += self._writer.data("artifact", {"filename": filename, "version": version})
+            if filename in artifacts:
+                out += self._writer.part(File(artifacts[filename].url, artifacts[filename].media_type))
+        if self._send_state:
+            shared = {key: value for key, value in actions.state_delta.items() if key in self._send_state}
+            if shared:
+                out += self._writer.data("state", shared)
+        if actions.transfer_to_agent:
+            out += self._writer.data("agent", {"agent": actions.transfer_to_agent})
+        for widget in actions.render_ui_widgets or ():
+            out += self._writer.data("widget", widget.model_dump(mode="json", by_alias=True), id=widget.id)
+        if actions.set_model_response is not None:
+            out += self._writer.data("output", actions.set_model_response)
+        if self._send_nodes and (event.output is not None or actions.route is not None):
+            node = {"path": event.node_info.path, "output": event.output, "route": actions.route}
+            out += self._writer.data("node", {name: value for name, value in node.items() if value is not None})
+        return out
+
+
+def _kind(part: types.Part) -> TextKind:
+    return "reasoning" if part.thought else "text"
+
+
+def _is_atomic(part: types.Part) -> bool:
+    return (
+        part.inline_data is not None
+        or part.file_data is not None
+        or part.executable_code is not None
+        or part.code_execution_result is not None
+        or part.tool_call is not None
+        or part.tool_response is not None
+    )
+
+
+def _is_model_output(part: types.Part) -> bool:
+    """What a model call brings, in contrast to what ADK puts into events of its own."""
+    if part.function_call is not None:
+        return part.function_call.name not in (_CONFIRMATION, _CREDENTIAL)
+    return bool(part.text) or (_is_atomic(part) and part.code_execution_result is None)
+
+
+def _dict(value: Any) -> dict[str, Any]:
+    return cast(dict[str, Any], value) if isinstance(value, dict) else {}
+
+
+def _auth_request(arguments: dict[str, Any]) -> dict[str, Any]:
+    """What the client needs to ask for consent; the rest of the configuration stays on the server."""
+    config = _dict(arguments.get("authConfig"))
+    oauth2 = _dict(_dict(config.get("exchangedAuthCredential")).get("oauth2"))
+    request = {"authUri": oauth2.get("authUri"), "credentialKey": config.get("credentialKey")}
+    return {name: value for name, value in request.items() if value is not None}
+
+
+def _data_file(data: bytes | None, media_type: str | None) -> File:
+    media_type = media_type or "application/octet-stream"
+    return File(f"data:{media_type};base64,{base64.b64encode(data or b'').decode()}", media_type)

@@ -1,0 +1,59 @@
+"""The demo agent: on Gemini where credentials are set, else on the offline model."""
+
+import os
+import warnings
+
+from google.adk.agents import LlmAgent
+from google.adk.apps import App, ResumabilityConfig
+from google.adk.models import BaseLlm
+
+from adk_stream_protocol.demo.offline_model import OfflineModel
+from adk_stream_protocol.demo.tools import demo_tools
+
+GEMINI_MODEL = "gemini-3.5-flash"
+
+_INSTRUCTION = """\
+You are the friendly assistant of a small demo. Answer briefly, in the language of the user.
+
+You have four tools:
+- get_weather tells the current weather of a place.
+- process_payment sends money from the user's wallet. The user is asked to approve each payment by the
+  application itself, so call the tool at once and do not ask for permission in text.
+- change_bgm changes the background music of the page to track 1 or track 2.
+- get_location asks the user's browser for latitude and longitude.
+
+When the user asks for two independent things, call both tools in one message. When one is to come after the
+other, wait for the first result. After the tools have answered, always say in a sentence what happened: the
+new balance after a payment, that a payment was denied or has expired, or the reason of an error. Never call
+a tool again because it was denied or failed, unless the user asks for it.
+"""
+
+
+def build_agent(model: str | BaseLlm | None = None) -> LlmAgent:
+    """The demo agent on the model given, else on Gemini if it can be reached, else on the offline model."""
+    if model is None:
+        model = GEMINI_MODEL if _gemini_is_configured() else OfflineModel()
+    return LlmAgent(
+        name="demo_agent",
+        description="Tells the weather, sends payments, changes the music and finds the user's location.",
+        model=model,
+        instruction=_INSTRUCTION,
+        tools=[*demo_tools()],
+    )
+
+
+def build_app(model: str | BaseLlm | None = None) -> App:
+    """The demo agent as an app that can pause for a person or a browser and resume later."""
+    with warnings.catch_warnings():
+        # ADK calls this setting experimental. Without it a turn goes on while half of its calls are open.
+        warnings.filterwarnings("ignore", message=r"\[EXPERIMENTAL\] ResumabilityConfig", category=UserWarning)
+        resumable = ResumabilityConfig(is_resumable=True)
+    return App(name="adk_stream_demo", root_agent=build_agent(model), resumability_config=resumable)
+
+
+def _gemini_is_configured() -> bool:
+    if os.environ.get("GOOGLE_API_KEY") or os.environ.get("GEMINI_API_KEY"):
+        return True
+    # The two names of one switch; google-genai reads it in exactly this way.
+    switches = ("GOOGLE_GENAI_USE_VERTEXAI", "GOOGLE_GENAI_USE_ENTERPRISE")
+    return any(os.environ.get(switch, "").lower() in ("true", "1") for switch in switches)

@@ -1,0 +1,55 @@
+"""The application behind `adk-stream demo` and `adk-stream serve`: one bridge and a page that says how to use it."""
+
+from fastapi import FastAPI
+from starlette.middleware.trustedhost import TrustedHostMiddleware
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, Response
+
+from ..bridge import ChatBridge, UserId
+from .identity import COOKIE, LoopbackIdentity
+
+PREFIX = "/api/chat"
+LOOPBACK_HOSTS = ("127.0.0.1", "localhost", "::1")
+
+
+def build_server(bridge: ChatBridge, user_id: UserId, *, loopback_only: bool) -> FastAPI:
+    app = FastAPI(title="adk-stream", docs_url=None, redoc_url=None, openapi_url=None)
+    app.include_router(bridge.router(PREFIX))
+
+    async def page(request: Request) -> Response:
+        response = HTMLResponse(
+            _PAGE, headers={"content-security-policy": "default-src 'none'; style-src 'unsafe-inline'"}
+        )
+        if isinstance(user_id, LoopbackIdentity) and not user_id.is_valid(request.cookies.get(COOKIE, "")):
+            response.set_cookie(COOKIE, user_id.new_cookie(), httponly=True, samesite="strict")
+        return response
+
+    app.add_api_route("/", page, methods=["GET"], response_class=HTMLResponse)
+    if loopback_only:
+        # A page of another site may point its own name at 127.0.0.1; its requests then carry that name.
+        app.add_middleware(TrustedHostMiddleware, allowed_hosts=list(LOOPBACK_HOSTS))
+    return app
+
+
+_PAGE = """<!doctype html>
+<html lang="en">
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<title>adk-stream</title>
+<style>
+  :root { color-scheme: light dark }
+  body { font: 16px/1.5 system-ui, sans-serif; max-width: 44rem; margin: 3rem auto; padding: 0 1rem }
+  pre { padding: 1rem; overflow-x: auto; border: 1px solid; border-radius: .5rem }
+</style>
+<h1>The agent is listening</h1>
+<p>Its chat API is at <code>/api/chat</code> and speaks the AI SDK's UI message stream. Look at the wire:</p>
+<pre>curl -N http://127.0.0.1:8000/api/chat \\
+  -H 'content-type: application/json' \\
+  -d '{"id": "chat-1", "messages": [{"id": "m1", "role": "user",
+       "parts": [{"type": "text", "text": "What is the weather in Tokyo?"}]}]}'</pre>
+<p>Or in a page with the AI SDK 5, 6 or 7:</p>
+<pre>const { messages, sendMessage } = useChat({
+  transport: new DefaultChatTransport({ api: 'http://127.0.0.1:8000/api/chat' }),
+})</pre>
+</html>
+"""

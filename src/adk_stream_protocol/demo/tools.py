@@ -1,0 +1,95 @@
+"""The four tools of the demo: two run here, two run in the user's browser."""
+
+import math
+import zlib
+from typing import Any
+
+from google.adk.tools import FunctionTool, LongRunningFunctionTool, ToolContext
+
+WALLET_KEY = "wallet_balance"
+WALLET_START = 1000
+
+_CONDITIONS = ("sunny", "cloudy", "rainy", "windy", "snowy")
+
+
+def get_weather(location: str) -> dict[str, Any]:
+    """Tell the current weather of a place.
+
+    Args:
+        location: The name of the place, such as "Tokyo".
+    """
+    # A hash instead of a service: the same place always has the same weather, on every machine.
+    seed = zlib.crc32(location.strip().casefold().encode())
+    condition = _CONDITIONS[seed % len(_CONDITIONS)]
+    warmth = seed // len(_CONDITIONS) % 25
+    return {
+        "location": location,
+        "temperature_c": warmth - 20 if condition == "snowy" else warmth + 8,
+        "condition": condition,
+    }
+
+
+def process_payment(
+    amount: float, recipient: str, currency: str = "USD", *, tool_context: ToolContext
+) -> dict[str, Any]:
+    """Send money from the user's wallet to someone. The user has to approve each payment.
+
+    Args:
+        amount: How much to send.
+        recipient: Who gets the money.
+        currency: The currency of the amount.
+    """
+    # The demo knows no exchange rates: the wallet counts plain units of whatever the call names.
+    balance: float = tool_context.state.get(WALLET_KEY, WALLET_START)
+    try:
+        price = float(amount)  # models sometimes send a number as text
+    except (TypeError, ValueError, OverflowError):
+        price = math.nan
+    if not math.isfinite(price) or price <= 0:
+        return {"error": f"The amount must be a positive number, not {amount}."}
+    if round(price, 2) != price:
+        return {"error": f"The amount must be in whole cents, not {amount}."}
+    if price > balance:
+        return {
+            "error": f"Insufficient funds: {_plain(price)} {currency} is more than "
+            f"the balance of {_plain(balance)} {currency}."
+        }
+    new_balance = _plain(round(balance - price, 2))
+    tool_context.state[WALLET_KEY] = new_balance
+    return {
+        "success": True,
+        "transaction_id": f"txn-{tool_context.function_call_id}",
+        "amount": _plain(price),
+        "recipient": recipient,
+        "currency": currency,
+        "balance": new_balance,
+        "message": f"Sent {_plain(price)} {currency} to {recipient}.",
+    }
+
+
+def change_bgm(track: int) -> None:
+    """Change the background music of the page the user is looking at.
+
+    Args:
+        track: The number of the track, 1 or 2.
+    """
+
+
+def get_location() -> None:
+    """Ask the user's browser where the user is."""
+
+
+def demo_tools() -> list[FunctionTool]:
+    """A fresh set of the tools, as an agent takes them."""
+    return [
+        FunctionTool(get_weather),
+        FunctionTool(process_payment, require_confirmation=True),
+        # Their bodies return nothing, so ADK leaves the call open until the browser's result arrives.
+        LongRunningFunctionTool(change_bgm),
+        LongRunningFunctionTool(get_location),
+    ]
+
+
+def _plain(number: float) -> float:
+    """50 rather than 50.0 where people read it."""
+    return int(number) if number == int(number) else number

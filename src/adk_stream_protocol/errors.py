@@ -1,0 +1,82 @@
+"""What can go wrong, by blame.
+
+    BridgeError
+    ├── RemoteProtocolError        their bytes: nothing was run, the session is untouched
+    │   ├── MalformedRequest       400
+    │   ├── RequestTooLarge        413
+    │   └── WrongMediaType         415
+    ├── Refusal                    neither's fault: well-formed, but not now or not for you
+    │   ├── NoUser                 401
+    │   ├── NotFound               404
+    │   └── RunActive              409, with Retry-After
+    └── LocalProtocolError         our bug: a chunk out of the stream's grammar
+    ConfigurationError             a bridge that cannot work, told at start-up (a ValueError)
+
+Each class has one public answer; whatever else is known stays on the server.
+"""
+
+from typing import ClassVar
+
+
+class BridgeError(Exception):
+    """Base of everything the library refuses or fails with while serving."""
+
+    status: ClassVar[int] = 500
+    code: ClassVar[str] = "internal"
+    public_text: ClassVar[str] = "The server failed. Try again."
+
+    def __init__(self, public_text: str | None = None) -> None:
+        super().__init__(public_text or self.public_text)
+
+
+class RemoteProtocolError(BridgeError):
+    """The client's bytes are at fault."""
+
+
+class MalformedRequest(RemoteProtocolError):
+    status = 400
+    code = "malformed"
+    public_text = "The request is not a chat request of the AI SDK."
+
+
+class RequestTooLarge(RemoteProtocolError):
+    status = 413
+    code = "too-large"
+    public_text = "The request is too large."
+
+
+class WrongMediaType(RemoteProtocolError):
+    status = 415
+    code = "wrong-media-type"
+    public_text = "Send the request as application/json, not compressed."
+
+
+class Refusal(BridgeError):
+    """A well-formed request that is not served."""
+
+
+class NoUser(Refusal):
+    status = 401
+    code = "no-user"
+    public_text = "Sign in first."
+
+
+class NotFound(Refusal):
+    status = 404
+    code = "not-found"
+    public_text = "There is no such thing in your chats."
+
+
+class RunActive(Refusal):
+    status = 409
+    code = "run-active"
+    public_text = "This chat is still answering. Wait for the end of its answer, then send again."
+    retry_after_s: ClassVar[int] = 1
+
+
+class LocalProtocolError(BridgeError):
+    """We tried to write a chunk that the stream's grammar does not allow here."""
+
+
+class ConfigurationError(ValueError):
+    """The bridge was put together in a way that cannot work; the text says what to change."""

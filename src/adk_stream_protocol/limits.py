@@ -1,0 +1,30 @@
+"""Every limit, with its unit and its reason."""
+
+from dataclasses import dataclass
+
+MIB = 1024 * 1024
+
+
+@dataclass(frozen=True, kw_only=True)
+class Limits:
+    """Bounds of one bridge. All have defaults that suit a chat page."""
+
+    max_json_bytes: int = 4 * MIB
+    """The request without the contents of its files. A long conversation of stock `useChat` (which posts its
+    whole history every time) stays below 1 MiB; four times that is generous."""
+
+    max_file_bytes: int = 20 * MIB
+    """One attached file, decoded. Gemini takes 20 MB of inline data in a request."""
+
+    max_body_bytes: int = 32 * MIB
+    """The whole request as it arrives: the JSON above and one file of full size in base64."""
+
+    ping_interval_s: float = 15
+    """Silence after which a comment is sent, so that proxies (60 s in nginx) keep the stream open."""
+
+    allowed_file_urls: tuple[str, ...] = ()
+    """Prefixes of file URLs that may be handed to the model beside `data:`, such as `gs://my-bucket/`. The
+    bridge itself fetches none of them; the model service does."""
+
+    threaded_decode_bytes: int = 256 * 1024
+    """Requests above this are decoded off the event loop: 20 MiB of base64 block it for 0.1 s."""

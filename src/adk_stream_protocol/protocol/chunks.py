@@ -1,0 +1,214 @@
+"""The chunks of a UI message stream, one frozen struct per kind, and their JSON.
+
+Field for field the schema of `ai` 6.0.0, the strictest release that is still served: an unknown field on a known
+chunk ends the whole response there, and so does a JSON null in an optional field. Optional fields are therefore left
+out when unset, and what newer releases added says so beside the field. `ChunkWriter` decides what a version gets.
+"""
+
+from collections.abc import Iterable
+from typing import Any, Literal, cast
+
+import msgspec
+
+SdkVersion = Literal[5, 6, 7]
+FinishReason = Literal["stop", "length", "content-filter", "tool-calls", "error", "other"]
+ProviderMetadata = dict[str, dict[str, Any]]
+
+
+class Chunk(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel", tag_field="type"):
+    """Base of all chunks; the tag is the wire's `type`."""
+
+
+class Start(Chunk, frozen=True, tag="start"):
+    message_id: str | None = None
+    message_metadata: dict[str, Any] | None = None
+
+
+class StartStep(Chunk, frozen=True, tag="start-step"):
+    pass
+
+
+class FinishStep(Chunk, frozen=True, tag="finish-step"):
+    pass
+
+
+class Finish(Chunk, frozen=True, tag="finish"):
+    finish_reason: FinishReason | None = None
+    message_metadata: dict[str, Any] | None = None
+
+
+class Abort(Chunk, frozen=True, tag="abort"):
+    pass
+
+
+class Error(Chunk, frozen=True, tag="error"):
+    error_text: str
+
+
+class MessageMetadata(Chunk, frozen=True, tag="message-metadata"):
+    message_metadata: dict[str, Any]
+
+
+class TextStart(Chunk, frozen=True, tag="text-start"):
+    id: str
+    provider_metadata: ProviderMetadata | None = None
+
+
+class TextDelta(Chunk, frozen=True, tag="text-delta"):
+    id: str
+    delta: str
+
+
+class TextEnd(Chunk, frozen=True, tag="text-end"):
+    id: str
+    provider_metadata: ProviderMetadata | None = None
+    citations: list[dict[str, Any]] | None = None  # 7 only
+
+
+class ReasoningStart(Chunk, frozen=True, tag="reasoning-start"):
+    id: str
+    provider_metadata: ProviderMetadata | None = None
+
+
+class ReasoningDelta(Chunk, frozen=True, tag="reasoning-delta"):
+    id: str
+    delta: str
+
+
+class ReasoningEnd(Chunk, frozen=True, tag="reasoning-end"):
+    id: str
+    provider_metadata: ProviderMetadata | None = None
+
+
+class ToolInputStart(Chunk, frozen=True, tag="tool-input-start"):
+    tool_call_id: str
+    tool_name: str
+    provider_executed: bool | None = None
+    dynamic: bool | None = None
+
+
+class ToolInputDelta(Chunk, frozen=True, tag="tool-input-delta"):
+    tool_call_id: str
+    input_text_delta: str
+
+
+class ToolInputAvailable(Chunk, frozen=True, tag="tool-input-available"):
+    tool_call_id: str
+    tool_name: str
+    input: Any
+    provider_executed: bool | None = None
+    provider_metadata: ProviderMetadata | None = None
+    dynamic: bool | None = None
+
+
+class ToolInputError(Chunk, frozen=True, tag="tool-input-error"):
+    tool_call_id: str
+    tool_name: str
+    input: Any
+    error_text: str
+    provider_executed: bool | None = None
+    dynamic: bool | None = None
+
+
+class ToolOutputAvailable(Chunk, frozen=True, tag="tool-output-available"):
+    tool_call_id: str
+    output: Any
+    provider_executed: bool | None = None
+    dynamic: bool | None = None
+    preliminary: bool | None = None
+
+
+class ToolOutputError(Chunk, frozen=True, tag="tool-output-error"):
+    tool_call_id: str
+    error_text: str
+    provider_executed: bool | None = None
+    dynamic: bool | None = None
+
+
+class ToolOutputDenied(Chunk, frozen=True, tag="tool-output-denied"):  # 6 and 7
+    tool_call_id: str
+
+
+class ToolApprovalRequest(Chunk, frozen=True, tag="tool-approval-request"):  # 6 and 7
+    approval_id: str
+    tool_call_id: str
+
+
+class SourceUrl(Chunk, frozen=True, tag="source-url"):
+    source_id: str
+    url: str
+    title: str | None = None
+
+
+class SourceDocument(Chunk, frozen=True, tag="source-document"):
+    source_id: str
+    media_type: str
+    title: str
+    filename: str | None = None
+
+
+class File(Chunk, frozen=True, tag="file"):
+    url: str
+    media_type: str
+
+
+class ReasoningFile(Chunk, frozen=True, tag="reasoning-file"):  # 7 only
+    url: str
+    media_type: str
+
+
+class Data(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel"):
+    """A `data-*` part: the only chunk whose type is open. With an id it replaces what has the same type and id."""
+
+    type: str
+    data: Any
+    id: str | None = None
+
+
+AnyChunk = Chunk | Data
+
+
+def _as_json(value: Any) -> Any:
+    """What tools return beside JSON. Pydantic models say how they want to be seen, the rest as text."""
+    dump = getattr(value, "model_dump", None)
+    return dump(mode="json") if callable(dump) else str(value)
+
+
+_encoder = msgspec.json.Encoder(enc_hook=_as_json)
+
+
+def encode_chunk(chunk: AnyChunk) -> bytes:
+    """The chunk as JSON. Never fails: what JSON or UTF-8 cannot hold is replaced, not sent and not raised."""
+    try:
+        return _encoder.encode(chunk)
+    except (UnicodeEncodeError, TypeError, ValueError, RecursionError):
+        return _encoder.encode(_printable(chunk, depth=0))
+
+
+_MAX_DEPTH = 100  # V8 and zod cope with more, but no tool result that a person reads is that deep
+
+
+def _printable(value: Any, depth: int) -> Any:
+    if isinstance(value, str):
+        return value.encode("utf-8", "replace").decode()
+    if value is None or isinstance(value, int | float):
+        return value
+    if depth > _MAX_DEPTH:
+        return "..."
+    if isinstance(value, msgspec.Struct):
+        fields = msgspec.structs.asdict(value)
+        copied = {name: _printable(field, depth + 1) for name, field in fields.items()}
+        return type(value)(**copied)
+    if isinstance(value, dict):
+        items = cast(dict[Any, Any], value)
+        return {_printable(str(key), depth): _printable(item, depth + 1) for key, item in items.items()}
+    if isinstance(value, list | tuple | set | frozenset):
+        return [_printable(member, depth + 1) for member in cast(Iterable[Any], value)]
+    return _printable(_safely(value), depth + 1)
+
+
+def _safely(value: Any) -> Any:
+    try:
+        return msgspec.to_builtins(value, enc_hook=_as_json)
+    except Exception:  # a value whose own text fails must not end somebody's stream
+        return f"<{type(value).__name__}>"

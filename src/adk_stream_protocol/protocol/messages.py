@@ -1,0 +1,34 @@
+"""What a client may send: untrusted shapes, read as loosely as the AI SDK 5, 6 and 7 differ, and no looser.
+
+Of a message only the part that counts is ever decoded. The rest of the posted history stays raw JSON: the
+conversation is the server's, and what a client says about it is not even looked at.
+"""
+
+from typing import Any, Literal
+
+import msgspec
+
+ApprovalStyle = Literal["approval-request", "confirmation-tool"]
+
+
+class RequestBody(msgspec.Struct, rename="camel"):
+    """The body of `DefaultChatTransport`; fields of the application's own are left alone."""
+
+    id: str
+    messages: list[msgspec.Raw] | None = None
+    message: msgspec.Raw | None = None
+    trigger: str = "submit-message"
+    message_id: str | None = None
+    sdk_version: int | str | None = None
+    approval_style: ApprovalStyle | None = None
+
+
+class MessageHead(msgspec.Struct):
+    """As much of a message as tells what it is."""
+
+    role: str
+    id: str | None = None
+
+
+class UserMessage(MessageHead, kw_only=True):
+    parts: list[dict[str, Any]]

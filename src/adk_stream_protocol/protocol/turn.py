@@ -1,0 +1,213 @@
+"""From request bytes to a `Turn`, or one typed refusal."""
+
+import base64
+import binascii
+import re
+from dataclasses import dataclass
+from typing import Any, TypeVar, cast
+from urllib.parse import unquote_to_bytes
+
+import msgspec
+
+from ..errors import MalformedRequest, NotFound, RequestTooLarge
+from ..limits import Limits
+from .chunks import SdkVersion
+from .messages import ApprovalStyle, MessageHead, RequestBody, UserMessage
+
+
+@dataclass(frozen=True, slots=True)
+class TextInput:
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class FileInput:
+    """A file of the user's: its bytes, or the URL of one that the model service may fetch."""
+
+    media_type: str
+    content: bytes | str
+    filename: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """One user message for one chat. Everything else of the conversation is in the session."""
+
+    chat_id: str
+    message_id: str | None
+    parts: tuple[TextInput | FileInput, ...]
+    sdk_version: SdkVersion | None
+    approval_style: ApprovalStyle | None
+
+
+def decode_turn(body: bytes, limits: Limits, *, sdk_version_header: str | None = None) -> Turn:
+    request = _decode(body, RequestBody)
+    chat_id = _identifier(request.id, "id")
+    if request.message_id is not None:
+        _identifier(request.message_id, "messageId")
+    last = request.message
+    if last is None:
+        if not request.messages:
+            raise MalformedRequest("The request has no message: send `messages` or `message`.")
+        last = request.messages[-1]
+    head = _decode(last, MessageHead)
+    if head.role == "assistant":
+        # An answer to a call that waits for one. None does: a request of ours never leaves one open.
+        raise NotFound()
+    if head.role != "user":
+        raise MalformedRequest("The last message must be the user's.")
+    if request.trigger != "submit-message" or request.message_id is not None:
+        raise MalformedRequest("Answering again and editing are not supported: send a new message.")
+    return Turn(
+        chat_id=chat_id,
+        message_id=None if head.id is None else _identifier(head.id, "id of the message"),
+        parts=_user_parts(_decode(last, UserMessage).parts, limits),
+        sdk_version=decode_sdk_version(request.sdk_version, sdk_version_header),
+        approval_style=request.approval_style,
+    )
+
+
+_Shape = TypeVar("_Shape")
+
+
+def _decode(body: bytes | msgspec.Raw, shape: type[_Shape]) -> _Shape:
+    # The decoder's own words go nowhere: they may quote the body.
+    try:
+        return msgspec.json.decode(body, type=shape)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        raise MalformedRequest() from None
+
+
+_IDENTIFIER = re.compile(r"[^\s/\\\x00-\x1f\x7f]{1,128}")
+
+
+def _identifier(value: str, what: str) -> str:
+    """Ids become path segments, session keys and log fields, so they stay short and printable."""
+    if not _IDENTIFIER.fullmatch(value) or value in (".", ".."):
+        raise MalformedRequest(f"The {what} must be 1 to 128 characters without spaces and slashes.")
+    return value
+
+
+def decode_sdk_version(in_body: int | str | None, in_header: str | None) -> SdkVersion | None:
+    """5, 6 or 7, also as the first figure of a full version; the body outranks the header."""
+    named = in_header if in_body is None else in_body
+    if named is None:
+        return None
+    match str(named).split(".", 1)[0]:
+        case "5":
+            return 5
+        case "6":
+            return 6
+        case "7":
+            return 7
+        case _:
+            raise MalformedRequest("The AI SDK version must be 5, 6 or 7.")
+
+
+def _user_parts(parts: list[dict[str, Any]], limits: Limits) -> tuple[TextInput | FileInput, ...]:
+    taken: list[TextInput | FileInput] = []
+    text_bytes = 0
+    for part in parts:
+        kind = part.get("type")
+        if kind == "text":
+            text = part.get("text")
+            if not isinstance(text, str):
+                raise MalformedRequest("A text part needs a `text`.")
+            text_bytes += len(text)
+            if text.strip():
+                taken.append(TextInput(text))
+        elif kind == "file":
+            taken.append(_file(part, limits))
+        elif not (isinstance(kind, str) and kind.startswith("data-")):  # those are the page's own
+            raise MalformedRequest("A user message holds text, file and data parts only.")
+    if not taken:
+        raise MalformedRequest("The message is empty.")
+    if text_bytes > limits.max_json_bytes:
+        raise RequestTooLarge()
+    return tuple(taken)
+
+
+_MEDIA_TYPE = re.compile(r"[a-zA-Z0-9][\w.+-]{0,63}/[a-zA-Z0-9*][\w.+*-]{0,127}")
+
+
+def _file(part: dict[str, Any], limits: Limits) -> FileInput:
+    url, media_type, filename = part.get("url"), part.get("mediaType"), part.get("filename")
+    if not isinstance(url, str) or not isinstance(media_type, str) or not isinstance(filename, str | None):
+        raise MalformedRequest("A file part needs a `url` and a `mediaType`.")
+    if not _MEDIA_TYPE.fullmatch(media_type):
+        raise MalformedRequest("A file part's `mediaType` must look like image/png.")
+    if filename is not None and len(filename) > 255:
+        raise MalformedRequest("A file's name is longer than 255 characters.")
+    if url[:5].lower() == "data:":
+        return FileInput(media_type, _data_url(url, limits), filename)
+    if limits.allowed_file_urls and url.startswith(limits.allowed_file_urls):
+        return FileInput(media_type, url, filename)
+    raise MalformedRequest("Files must be sent as data: URLs.")
+
+
+def _data_url(url: str, limits: Limits) -> bytes:
+    head, comma, payload = url.partition(",")
+    if not comma:
+        raise MalformedRequest("A data: URL has no contents.")
+    if len(payload) * 3 // 4 > limits.max_file_bytes + 2:
+        raise RequestTooLarge("A file is too large.")
+    try:
+        content = (
+            base64.b64decode(payload, validate=True) if head.lower().endswith(";base64") else unquote_to_bytes(payload)
+        )
+    except (binascii.Error, ValueError):
+        raise MalformedRequest("A data: URL is not valid base64.") from None
+    if len(content) > limits.max_file_bytes:
+        raise RequestTooLarge("A file is too large.")
+    return content
+
+
+class BodyMeter:
+    """Counts a request while it arrives: JSON, and apart from it what stands in `data:` URLs.
+
+    Stock clients post their whole history with every file in it, so the two have limits of their own. A body that is
+    over one is refused at the chunk that crosses it, whatever its sender still has to say.
+    """
+
+    _OPENING = b'"data:'
+
+    def __init__(self, limits: Limits) -> None:
+        self._limits = limits
+        self._max_url_bytes = limits.max_file_bytes * 4 // 3 + 256  # base64, and the URL's head
+        self._total = 0
+        self._in_urls = 0
+        self._url_bytes: int | None = None  # of the URL that we are in
+        self._tail = b""  # an opening may be cut by a chunk's end
+
+    def feed(self, data: bytes) -> None:
+        self._total += len(data)
+        position = 0
+        window = self._tail + data
+        while position < len(window):
+            if self._url_bytes is None:
+                opening = window.find(self._OPENING, position)
+                if opening < 0:
+                    break
+                position = opening + len(self._OPENING)
+                self._url_bytes = 0
+            else:
+                closing = window.find(b'"', position)
+                end = len(window) if closing < 0 else closing
+                self._url_bytes += end - position
+                self._in_urls += end - position
+                if self._url_bytes > self._max_url_bytes:
+                    raise RequestTooLarge("A file is too large.")
+                position = end
+                if closing >= 0:
+                    self._url_bytes = None
+                    position += 1
+        self._tail = b"" if self._url_bytes is not None else window[max(position, len(window) - 5) :]
+        if self._total > self._limits.max_body_bytes:
+            raise RequestTooLarge("The request is too large: send only the last message instead of all.")
+        if self._total - self._in_urls > self._limits.max_json_bytes:
+            raise RequestTooLarge()
+
+
+def decode_body(body: bytes) -> dict[str, Any]:
+    """The whole body as the application sees it, for its `prepare` hook."""
+    return cast(dict[str, Any], _decode(body, dict))

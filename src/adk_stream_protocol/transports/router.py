@@ -1,0 +1,64 @@
+"""The routes of a bridge, for FastAPI."""
+
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from typing import Any
+from urllib.parse import quote
+
+from fastapi import APIRouter
+from starlette.requests import Request
+from starlette.responses import Response
+
+from ..bridge import ChatBridge
+from ..errors import NotFound
+from .http import endpoint, respond
+from .security import preflight_headers
+
+# Shown in the page; everything else a browser may only save, since a page of our origin could act as the user.
+_SHOWN_INLINE = ("image/png", "image/jpeg", "image/gif", "image/webp", "audio/", "video/", "text/plain")
+
+
+def build_router(bridge: ChatBridge, prefix: str) -> APIRouter:
+    @asynccontextmanager
+    async def lifespan(_: Any) -> AsyncGenerator[None]:
+        try:
+            yield
+        finally:
+            await bridge.aclose()
+
+    async def turn(request: Request) -> Response:
+        """One turn: the AI SDK's request in, a UI message stream out."""
+        return await respond(bridge, request)
+
+    async def file(request: Request) -> Response:
+        """An artifact of the caller's chat."""
+        user = await bridge.identify(request)
+        name, version = request.path_params["name"], request.query_params.get("version")
+        if version is not None and not (version.isascii() and version.isdigit() and len(version) < 10):
+            raise NotFound
+        number = None if version is None else int(version)
+        data, media_type = await bridge.load_file(user, request.path_params["chat_id"], name, number)
+        return Response(data, media_type=media_type, headers=_file_headers(name, media_type))
+
+    async def preflight(request: Request) -> Response:
+        return Response(status_code=204, headers=preflight_headers(request.headers, bridge.allowed_origins))
+
+    # API routes rather than plain ones, so that the dependencies of `include_router` (a login, say) hold for them.
+    router = APIRouter(prefix=prefix, lifespan=lifespan)
+    router.add_api_route("", turn, methods=["POST"], response_class=Response)
+    router.add_api_route(
+        "/{chat_id}/files/{name:path}", endpoint(bridge, file), methods=["GET"], response_class=Response
+    )
+    for path in ("", "/{rest:path}"):
+        router.add_api_route(path, preflight, methods=["OPTIONS"], include_in_schema=False)
+    return router
+
+
+def _file_headers(name: str, media_type: str) -> dict[str, str]:
+    shown = "inline" if media_type.startswith(_SHOWN_INLINE) else "attachment"
+    return {
+        "content-disposition": f"{shown}; filename*=UTF-8''{quote(name.rpartition('/')[2], safe='')}",
+        "content-security-policy": "default-src 'none'; sandbox",
+        "x-content-type-options": "nosniff",
+        "cache-control": "private, max-age=3600",
+    }
