@@ -162,9 +162,15 @@ class ChatBridge:
             send_state=prepared.get("send_state", ()),
             send_nodes=prepared.get("send_nodes", False),
         )
-        run = RequestRun(self._runner, request, translator, ChunkLog(secrets.token_urlsafe(3)))
+        run = RequestRun(
+            self._runner,
+            request,
+            translator,
+            ChunkLog(secrets.token_urlsafe(3)),
+            on_end=lambda: self._runs.pop(key, None),
+        )
         self._runs[key] = run
-        run.start().add_done_callback(lambda _: self._runs.pop(key, None))
+        run.start()
         return run.log
 
     async def _prepared(self, connection: HTTPConnection, body: bytes) -> Prepared:

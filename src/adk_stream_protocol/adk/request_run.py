@@ -3,9 +3,10 @@
 import asyncio
 import logging
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import aclosing
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 from urllib.parse import quote
 
@@ -41,18 +42,25 @@ class RunRequest:
 class RequestRun:
     """A run that belongs to its session: readers come and go, it goes on."""
 
-    def __init__(self, runner: Runner, request: RunRequest, translator: Translator, log: ChunkLog) -> None:
+    def __init__(
+        self,
+        runner: Runner,
+        request: RunRequest,
+        translator: Translator,
+        log: ChunkLog,
+        on_end: Callable[[], object],
+    ) -> None:
         self.log = log
+        self._on_end = on_end
         self._runner = runner
         self._request = request
         self._translator = translator
         self._abort = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
 
-    def start(self) -> asyncio.Task[None]:
+    def start(self) -> None:
         self._write(self._translator.start(self._request.message_id))
         self._task = asyncio.create_task(self._drive(), name=f"adk-stream run {self.log.segment}")
-        return self._task
 
     async def stop(self) -> None:
         """End the run for good: ADK closes the model and seals open calls before the task is cancelled."""
@@ -63,26 +71,29 @@ class RequestRun:
             await asyncio.wait([self._task])
 
     async def _drive(self) -> None:
+        last_words = self._translator.abort
         try:
-            try:
-                await self._consume()
-            except SessionNotFoundError:  # a runner of the user's own that does not create sessions
-                await self._runner.session_service.create_session(
-                    app_name=self._runner.app_name,
-                    user_id=self._request.user_id,
-                    session_id=self._request.chat_id,
-                )
-                await self._consume()
-        except asyncio.CancelledError:
-            self._write(self._translator.abort())
-            raise
+            await self._consume_in_session()
+            if not self._abort.is_set():
+                last_words = self._translator.finish
         except Exception as error:
             _log_failure(error, self.log.segment)
-            self._write(self._translator.fail(error))
-        else:
-            self._write(self._translator.abort() if self._abort.is_set() else self._translator.finish())
+            last_words = partial(self._translator.fail, error)
         finally:
+            self._on_end()  # first: a client that reads the last chunk may send its next turn at once
+            self._write(last_words())
             self.log.close()
+
+    async def _consume_in_session(self) -> None:
+        try:
+            await self._consume()
+        except SessionNotFoundError:  # a runner of the user's own that does not create sessions
+            await self._runner.session_service.create_session(
+                app_name=self._runner.app_name,
+                user_id=self._request.user_id,
+                session_id=self._request.chat_id,
+            )
+            await self._consume()
 
     async def _consume(self) -> None:
         request = self._request

@@ -21,12 +21,14 @@ class _Run:
 class SpokenText:
     def __init__(self) -> None:
         self._runs: dict[TextKind, list[_Run]] = {"text": [], "reasoning": []}
+        self._newest: dict[TextKind, _Run] = {}
 
     def add(self, kind: TextKind, event_id: str, piece: str) -> None:
-        runs = self._runs[kind]
-        if not runs or runs[-1].event_id != event_id:
-            runs.append(_Run(event_id))
-        runs[-1].pieces.append(piece)
+        newest = self._newest.get(kind)
+        if newest is None or newest.event_id != event_id:
+            newest = self._newest[kind] = _Run(event_id)
+            self._runs[kind].append(newest)
+        newest.pieces.append(piece)
 
     @property
     def is_unconfirmed(self) -> bool:
@@ -37,6 +39,7 @@ class SpokenText:
         """How many characters of the whole have been said; None if something else was. Forgets the pieces."""
         runs = self._runs[kind]
         self._runs[kind] = []
+        self._newest.pop(kind, None)
         if not runs:
             return 0
         # A whole stands for all pieces since the last one, or only for the newest when an earlier call's never came.
@@ -48,3 +51,4 @@ class SpokenText:
 
     def forget(self) -> None:
         self._runs = {"text": [], "reasoning": []}
+        self._newest.clear()

@@ -53,11 +53,10 @@ class ArtifactFile:
     media_type: str
 
 
-@dataclass
+@dataclass(eq=False)
 class _Speaker:
     """One agent on one branch; parallel agents speak at the same time."""
 
-    key: tuple[str, str | None]
     metadata: ProviderMetadata | None
     said: SpokenText = field(default_factory=SpokenText)
     arguments: StreamedArguments = field(default_factory=StreamedArguments)
@@ -117,7 +116,17 @@ class Translator:
     def feed(self, event: Event, artifacts: Mapping[str, ArtifactFile] | None = None) -> list[AnyChunk]:
         """The chunks of one event. `artifacts`: where the ones that it names are to be found."""
         if event.partial:
-            return self._feed_partial(event)
+            # Nearly every event is one more word of the same speaker: it gets the shortest way through.
+            parts = event.content.parts if event.content is not None else None
+            if not parts:
+                return []
+            part, speaker = parts[0], self._current
+            text = part.text
+            if speaker is None or not text or event.id != self._current_event_id or len(parts) > 1:
+                return self._feed_partial(event, parts)
+            kind: TextKind = "reasoning" if part.thought else "text"
+            speaker.said.add(kind, self._current_event_id, text)
+            return self._writer.text(speaker, kind, text, speaker.metadata)
         out: list[AnyChunk] = []
         parts = (event.content.parts if event.content else None) or []
         if event.author == "user":  # the user's words are not ours to repeat; a result for an open call is
@@ -134,22 +143,18 @@ class Translator:
         self._note_end(event)
         return [*out, *self._actions(event, artifacts or {})]
 
-    def _feed_partial(self, event: Event) -> list[AnyChunk]:
-        content = event.content
-        if content is None or not content.parts:
-            return []
+    def _feed_partial(self, event: Event, parts: list[types.Part]) -> list[AnyChunk]:
         out: list[AnyChunk] = []
         if event.id != self._current_event_id or self._current is None:
             self._current = self._speaker(event)
             self._current_event_id = event.id
             out += self._model_call(event, self._current)
         speaker = self._current
-        for part in content.parts:
-            text = part.text
-            if text:
+        for part in parts:
+            if part.text:
                 kind = _kind(part)
-                speaker.said.add(kind, event.id, text)
-                out += self._writer.text(speaker.key, kind, text, speaker.metadata)
+                speaker.said.add(kind, event.id, part.text)
+                out += self._writer.text(speaker, kind, part.text, speaker.metadata)
             elif part.function_call is not None:
                 out += self._streamed_arguments(speaker, part.function_call)
             elif _is_atomic(part):
@@ -166,7 +171,7 @@ class Translator:
             call_id = (event.branch or "").rpartition(".")[2].partition("@")[2]
             if call_id in self._wire_ids:
                 about["toolCallId"] = self._wire_ids[call_id]
-            speaker = self._speakers[key] = _Speaker(key, {"adk": about} if about else None)
+            speaker = self._speakers[key] = _Speaker({"adk": about} if about else None)
         return speaker
 
     def _model_call(self, event: Event, speaker: _Speaker) -> list[AnyChunk]:
@@ -177,7 +182,7 @@ class Translator:
         self._seen_event_ids.add(event.id)
         if speaker.said.is_unconfirmed:  # the same call, going on under another id
             return []
-        out = self._writer.end_text(speaker.key)
+        out = self._writer.end_text(speaker)
         return [*out, *self._writer.new_step()] if self._writer.is_idle else out
 
     def _parts(
@@ -200,7 +205,7 @@ class Translator:
             out += self._writer.tool_input_error(self._wire_ids[call_id], "The call was not completed.")
         speaker.shown_calls.clear()
         speaker.arguments.clear()
-        return [*out, *self._writer.end_text(speaker.key, citations=citations)]
+        return [*out, *self._writer.end_text(speaker, citations=citations)]
 
     def _rest_of_text(
         self, speaker: _Speaker, kind: TextKind, text: str, said: dict[TextKind, int | None]
@@ -211,12 +216,12 @@ class Translator:
             marked: ProviderMetadata = {"adk": {"replaced": True}}
             replacing = {"adk": {**(speaker.metadata or {}).get("adk", {}), "replaces": True}}
             said[kind] = 0
-            was_open = self._writer.open_text_kind(speaker.key) == kind
-            out = self._writer.end_text(speaker.key, metadata=marked if was_open else None)
-            return [*out, *self._writer.text(speaker.key, kind, text, replacing)]
+            was_open = self._writer.open_text_kind(speaker) == kind
+            out = self._writer.end_text(speaker, metadata=marked if was_open else None)
+            return [*out, *self._writer.text(speaker, kind, text, replacing)]
         said[kind] = max(0, known - len(text))
         rest = text[known:]
-        return self._writer.text(speaker.key, kind, rest, speaker.metadata) if rest else []
+        return self._writer.text(speaker, kind, rest, speaker.metadata) if rest else []
 
     # -- tools --------------------------------------------------------------------------------------------------------
 
@@ -226,7 +231,7 @@ class Translator:
         out: list[AnyChunk] = []
         for piece in speaker.arguments.feed(call):
             if piece.opens:
-                out += self._writer.end_text(speaker.key)
+                out += self._writer.end_text(speaker)
                 out += self._writer.tool_input_start(self._new_wire_id(piece.call_id), piece.name)
                 speaker.shown_calls.add(piece.call_id)
             if piece.text:
@@ -241,7 +246,7 @@ class Translator:
             return self._approval(call_id, arguments)
         if name == _CREDENTIAL:
             return self._writer.data("auth-request", _auth_request(arguments), id=call_id)
-        out = self._writer.end_text(speaker.key)
+        out = self._writer.end_text(speaker)
         if call_id in speaker.shown_calls:
             speaker.shown_calls.discard(call_id)
         else:
@@ -315,7 +320,7 @@ class Translator:
 
     def _atomic(self, speaker: _Speaker, part: types.Part) -> list[AnyChunk]:
         """A part that is never split over events."""
-        out = self._writer.end_text(speaker.key)
+        out = self._writer.end_text(speaker)
         if part.inline_data is not None:
             shown = _data_file(part.inline_data.data, part.inline_data.mime_type)
             if part.thought:

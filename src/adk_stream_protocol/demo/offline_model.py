@@ -43,10 +43,11 @@ _CALL_NAMES = {
     "change_bgm": ("The change to track {track}", "トラック{track}への変更"),
     "get_location": ("The request for your location", "現在地の取得"),
 }
+_JAPANESE_CONDITIONS = {"sunny": "晴れ", "cloudy": "曇り", "rainy": "雨", "windy": "強風", "snowy": "雪"}
 _BAD_NEWS = [
-    (re.compile(r"requires? confirmation", re.I), (" is still waiting for your approval.", "は承認待ちです。")),
-    (re.compile(r"expired|timed out|in time", re.I), (" has expired without an answer.", "は期限切れになりました。")),
-    (re.compile(r"reject|denied|declined", re.I), (" was denied.", "は拒否されました。")),
+    (r"requires? confirmation", " is still waiting for your approval.", "は承認待ちです。"),
+    (r"expired|timed out|in time\b", " has expired: no answer came in time.", "は期限切れになりました。"),
+    (r"reject|denied|declined", " was denied.", "は拒否されました。"),
 ]
 _HELP = (
     """\
@@ -111,25 +112,30 @@ _STORY = (
 
 
 def _tell(call: types.FunctionCall, answer: dict[str, Any] | None, japanese: bool) -> str:
-    name = call.name or ""
-    call_name = _CALL_NAMES.get(name, (f"The call of {name}", name))[japanese]
-    try:
-        call_name = call_name.format_map(call.args or {})
-    except KeyError:
-        call_name = (f"The call of {name}", name)[japanese]
+    call_name = _call_name(call, japanese)
     if answer is None:
         return call_name + (" has no answer yet.", "はまだ回答がありません。")[japanese]
     error = answer.get("error") or (answer.get("message") if answer.get("success") is False else None)
     if error:
         reason = error if isinstance(error, str) else _as_json(error)
-        for pattern, news in _BAD_NEWS:
-            if pattern.search(reason):
+        for pattern, *news in _BAD_NEWS:
+            if re.search(pattern, reason, re.I):
                 return call_name + news[japanese]
         return call_name + (f" failed: {reason}", f"は失敗しました: {reason}")[japanese]
+    if japanese and "condition" in answer:
+        answer = answer | {"condition": _JAPANESE_CONDITIONS.get(answer["condition"], answer["condition"])}
     try:
-        return _GOOD_NEWS[name][japanese].format_map(answer)
-    except KeyError:  # not the result we know, so all we can do is show it
+        return _GOOD_NEWS[call.name or ""][japanese].format_map(answer)
+    except KeyError:  # not a result we know, so all we can do is show it
         return call_name + (f" returned {_as_json(answer)}.", f"の結果: {_as_json(answer)}")[japanese]
+
+
+def _call_name(call: types.FunctionCall, japanese: bool) -> str:
+    any_call = (f"The call of {call.name}", f"{call.name}の呼び出し")
+    try:
+        return _CALL_NAMES.get(call.name or "", any_call)[japanese].format_map(call.args or {})
+    except KeyError:
+        return any_call[japanese]
 
 
 def _as_json(value: Any) -> str:
@@ -228,7 +234,7 @@ def _answer(turn: _Turn, japanese: bool) -> str:
 def _reasoning(text: str, rounds: list[list[PlannedCall]]) -> str:
     tools = ", ".join(call.name for calls in rounds for call in calls)
     conclusion = f"This needs {tools}." if tools else "None of my tools is needed, so I can answer at once."
-    return f"The user wrote: {text.strip()}\nLet me see which of my tools can help with that. {conclusion}"
+    return f"The user wrote: {text.strip()[:200]}\nLet me see which of my tools can help with that. {conclusion}"
 
 
 def _call_part(call: PlannedCall) -> types.Part:

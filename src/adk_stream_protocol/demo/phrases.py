@@ -26,7 +26,8 @@ _UP_TO_PAYMENT_VERB = re.compile(rf"^.*?{_PAYMENT_VERB}\s*", re.I)
 # A bare number counts as dollars, one with another unit ("30 euros", "30円") is not an amount we know.
 _AMOUNT = (
     r"(?:US\$|\$|USD)?\s*(?P<amount>-?\d{1,12}(?:,\d{3})*(?:\.\d+)?)(?![.,]?\d)"
-    r"\s*(?:(?:US\s+)?dollars?\b|USD\b|bucks?\b|\$|ドル|(?=(?:to|for|each|please|now)\b)|(?!\s*(?:[^\W\d]|[€£¥])))"
+    r"(?:\s*(?:(?:US )?dollars?\b|USD\b|bucks?\b|\$|ドル)"
+    r"|(?=\s*(?:to|for|each|please|now)\b)|(?!\s*(?:[^\W\d]|[€£¥])))"
 )
 _HONORIFIC = r"(?:さん|さま|様|くん|君|ちゃん|氏)?"
 _PAYMENT_FORMS = [
@@ -34,14 +35,14 @@ _PAYMENT_FORMS = [
     for form in (
         rf"^{_AMOUNT}(?:\s+each)?\s+to\s+(?P<name>[^,]+?)(?:,|\s+(?:for|from|please|now|today|right|via)\b|[.!?]*$)",
         rf"^(?!(?:me|us)\b)(?P<name>[^\W\d][^\s,]*(?:\s+[^\W\d][^\s,]*){{0,2}})\s+{_AMOUNT}",
-        rf"(?:まず)?(?P<name>[^\s、。にへをと]+?){_HONORIFIC}[にへ]、?\s*{_AMOUNT}",
-        rf"{_AMOUNT}を?\s*(?P<name>[^\s、。にへを]+?){_HONORIFIC}[にへ]",
+        rf"(?:まず)?(?P<name>[^\s、。にへをと]{{1,40}}?){_HONORIFIC}[にへ]、?\s*{_AMOUNT}",
+        rf"{_AMOUNT}を?\s*(?P<name>[^\s、。にへを]{{1,40}}?){_HONORIFIC}[にへ]",
     )
 ]
 
 _MUSIC = re.compile(
     r"(?:\b(?:bgm|track|(?:change|switch|set|play)\b.*\b(?:music|song))|トラック|音楽|曲)"
-    r"[^\d\n]{0,30}?(?P<track>\d{1,6}(?!\d)|\b(?:one|two)\b)",
+    r"\D{0,30}?(?P<track>\d{1,6}(?!\d)|\b(?:one|two)\b)",
     re.I,
 )
 _TRACK_WORDS = {"one": 1, "two": 2}
@@ -62,7 +63,7 @@ _WEATHER_TOPIC = r"\b(?:weather|forecast|temperature|rain(?:ing|y)?|snow(?:ing|y
 _WEATHER_FORMS = [
     re.compile(form, re.I)
     for form in (
-        rf"{_WEATHER_TOPIC}.*?\b(?:in|for|at|of)\s+(?P<place>[^?!\n]+?)(?:,?\s+(?:{_POLITE})\b.*)?[\s,.?!]*$",
+        rf"{_WEATHER_TOPIC}.*?\b(?:in|for|at|of)\s+(?P<place>[^?!]{{1,80}}?)(?:,?\s+(?:{_POLITE})\b.*)?[\s,.?!]*$",
         r"^\W*(?:(?:what's|what\s+is|how's|how\s+is|show|tell|give|get|check|me|us|the|current|please)\s+)*"
         r"(?!(?:i|we|you|it|about|like|the|what|what's|how|how's|is)\b)"
         rf"(?P<place>[^\W\d][\w'.-]*(?:\s+[\w'.-]+){{0,3}}?)(?:'s)?\s+(?:weather|forecast)(?:,?\s+(?:{_POLITE}))*\W*$",
@@ -84,7 +85,7 @@ class PlannedCall:
 
 def plan_calls(text: str) -> list[list[PlannedCall]]:
     """The calls the text asks for: those of an inner list together, the lists one after the other."""
-    text = unicodedata.normalize("NFKC", text[:_LONGEST_REQUEST]).replace("’", "'")
+    text = _readable(text)
     about_money = _PAYMENT_WORD.search(text) is not None
     rounds: list[list[PlannedCall]] = []
     for stage in _ONE_AFTER_THE_OTHER.split(text):
@@ -104,15 +105,21 @@ def plan_calls(text: str) -> list[list[PlannedCall]]:
 
 
 def wants_reasoning(text: str) -> bool:
-    return _THINKING.search(text) is not None
+    return _THINKING.search(_readable(text)) is not None
 
 
 def wants_story(text: str) -> bool:
-    return _STORY.search(text) is not None
+    return _STORY.search(_readable(text)) is not None
 
 
 def is_japanese(text: str) -> bool:
-    return _KANA.search(text) is not None
+    return _KANA.search(_readable(text)) is not None
+
+
+def _readable(text: str) -> str:
+    # Full-width digits, letters and signs become plain ones, each line a sentence, and each gap one space.
+    plain = unicodedata.normalize("NFKC", text[:_LONGEST_REQUEST]).replace("’", "'")
+    return ". ".join(" ".join(line.split()) for line in plain.splitlines() if line.strip())
 
 
 def _payment(wish: str) -> PlannedCall | None:

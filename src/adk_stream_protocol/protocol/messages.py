@@ -16,7 +16,7 @@ class RequestBody(msgspec.Struct, rename="camel"):
 
     id: str
     messages: list[msgspec.Raw] | None = None
-    message: msgspec.Raw | None = None
+    message: msgspec.Raw = msgspec.Raw(b"null")
     trigger: str = "submit-message"
     message_id: str | None = None
     sdk_version: int | str | None = None

@@ -46,7 +46,7 @@ def decode_turn(body: bytes, limits: Limits, *, sdk_version_header: str | None =
     if request.message_id is not None:
         _identifier(request.message_id, "messageId")
     last = request.message
-    if last is None:
+    if bytes(last) == b"null":
         if not request.messages:
             raise MalformedRequest("The request has no message: send `messages` or `message`.")
         last = request.messages[-1]

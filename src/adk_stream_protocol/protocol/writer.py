@@ -11,7 +11,7 @@ from typing import Any, Literal
 
 from ..errors import LocalProtocolError
 from . import chunks as c
-from .chunks import AnyChunk, FinishReason, ProviderMetadata, SdkVersion
+from .chunks import AnyChunk, FinishReason, ProviderMetadata, ReasoningDelta, SdkVersion, TextDelta
 
 TextKind = Literal["text", "reasoning"]
 CallState = Literal["input-streaming", "input-available", "awaiting-client", "preliminary", "answered", "done"]
@@ -134,15 +134,14 @@ class ChunkWriter:
         """Append to the open part of `key` (one speaker), or open one; `metadata` goes with the opening."""
         open_text = self._texts.get(key)
         if open_text is not None and open_text.kind == kind:  # the path of nearly every chunk
-            make = c.TextDelta if kind == "text" else c.ReasoningDelta
-            return [make(open_text.id, delta)]
+            return [TextDelta(open_text.id, delta) if kind == "text" else ReasoningDelta(open_text.id, delta)]
         out = [*self.end_text(key), *self.need_step()]
         self._text_count += 1
         part_id = f"t{self._text_count}" if kind == "text" else f"r{self._text_count}"
         self._texts[key] = _OpenText(kind, part_id)
         if kind == "text":
-            return [*out, c.TextStart(part_id, metadata), c.TextDelta(part_id, delta)]
-        return [*out, c.ReasoningStart(part_id, metadata), c.ReasoningDelta(part_id, delta)]
+            return [*out, c.TextStart(part_id, metadata), TextDelta(part_id, delta)]
+        return [*out, c.ReasoningStart(part_id, metadata), ReasoningDelta(part_id, delta)]
 
     def end_text(
         self,

@@ -1,0 +1,11 @@
+from collections.abc import Iterator
+
+import pytest
+
+from conformance.node import NodeDriver
+
+
+@pytest.fixture(scope="session")
+def node() -> Iterator[NodeDriver]:
+    with NodeDriver() as driver:
+        yield driver

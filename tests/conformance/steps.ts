@@ -1,0 +1,108 @@
+/** What a person can do with a chat, one row per step. A step is an object with one of these names as a key. */
+import type { FileUIPart, UIMessage } from "ai";
+import type { Session } from "./session.ts";
+
+export interface Steps {
+  send: { send: string; files?: Omit<FileUIPart, "type">[] };
+  /** `sendMessage()` without a message: post what is there, as for an approval that was answered late. */
+  submit: { submit: true };
+  regenerate: { regenerate: true | { messageId: string } };
+  resume: { resume: true };
+  stop: { stop: true };
+  /** Answers the first approval that is open, of that tool when one is named. */
+  approve: { approve: { tool?: string; approved: boolean; reason?: string } };
+  /** Answers the first call of the tool that has no output yet, from the browser's side. */
+  output: { output: { tool: string } & ({ output: unknown } | { errorText: string }) };
+  waitIdle: { waitIdle: true };
+  /** Waits until the last message shows such a part, with this text in it, while the response goes on. */
+  waitPart: { waitPart: { type: string; state?: string; text?: string } };
+}
+
+export type Step = Steps[keyof Steps];
+
+type StepTable = { [Name in keyof Steps]: (session: Session, step: Steps[Name]) => Promise<unknown> | void };
+
+const STEPS: StepTable = {
+  send(session, { send, files }) {
+    const parts = files?.map((file): FileUIPart => ({ type: "file", ...file }));
+    void session.act((chat) => chat.sendMessage({ text: send, files: parts }));
+  },
+
+  submit(session) {
+    void session.act((chat) => chat.sendMessage());
+  },
+
+  regenerate(session, { regenerate }) {
+    void session.act((chat) => chat.regenerate(regenerate === true ? {} : regenerate));
+  },
+
+  resume(session) {
+    void session.act((chat) => chat.resumeStream());
+  },
+
+  stop(session) {
+    return session.act((chat) => chat.stop());
+  },
+
+  approve(session, { approve: { tool, approved, reason } }) {
+    const part = findToolPart(session, tool, ({ state }) => state === "approval-requested");
+    const id = part.approval?.id;
+    if (id === undefined) throw new Error(`the approval of ${part.toolCallId} has no id`);
+    return session.act(async (chat) => chat.addToolApprovalResponse?.({ id, approved, reason }));
+  },
+
+  output(session, { output: answer }) {
+    const { tool, ...result } = answer;
+    const { toolCallId } = findToolPart(session, tool, ({ state }) => !state.startsWith("output-"));
+    const outcome = "errorText" in result ? { state: "output-error" as const, ...result } : result;
+    return session.act(async (chat) => chat.addToolOutput({ tool, toolCallId, ...outcome }));
+  },
+
+  waitIdle(session) {
+    return session.untilIdle();
+  },
+
+  waitPart(session, { waitPart: { type, state, text } }) {
+    return session.untilShown(() => {
+      const parts: { type: string; state?: string; text?: string }[] = session.lastMessage?.parts ?? [];
+      return parts.some(
+        (part) =>
+          part.type === type &&
+          (state === undefined || part.state === state) &&
+          (text === undefined || part.text?.includes(text)),
+      );
+    });
+  },
+};
+
+export async function takeStep(session: Session, step: Step): Promise<void> {
+  const name = Object.keys(step).find((key): key is keyof Steps => key in STEPS);
+  if (name === undefined) {
+    throw new Error(`no such step: a step is one of ${Object.keys(STEPS).join(", ")}`);
+  }
+  const take = STEPS[name] as (session: Session, step: Step) => Promise<unknown> | void;
+  await take(session, step);
+}
+
+interface ToolPart {
+  toolName: string;
+  toolCallId: string;
+  state: string;
+  approval?: { id: string };
+}
+
+function findToolPart(session: Session, tool: string | undefined, accepts: (part: ToolPart) => boolean): ToolPart {
+  const parts = session.chat.messages.flatMap(toolParts);
+  const found = parts.find((part) => (tool === undefined || part.toolName === tool) && accepts(part));
+  if (found !== undefined) return found;
+  const shown = parts.map((part) => `${part.toolName} ${part.state}`).join(", ");
+  throw new Error(`no call${tool === undefined ? "" : ` of ${tool}`} is waiting for this; shown: ${shown || "none"}`);
+}
+
+function toolParts(message: UIMessage): ToolPart[] {
+  return message.parts.flatMap((part) => {
+    if (!("toolCallId" in part)) return [];
+    const toolName = "toolName" in part ? part.toolName : part.type.slice("tool-".length);
+    return [{ ...part, toolName }];
+  });
+}

@@ -1,0 +1,35 @@
+"""Small applications for tests: an agent behind a bridge, in one process."""
+
+import os
+from typing import Any
+
+from fastapi import FastAPI
+from google.adk.agents import LlmAgent
+from starlette.requests import HTTPConnection
+
+from adk_stream_protocol import ChatBridge
+from adk_stream_protocol.testing import Reply, ScriptedModel
+
+
+def user_of(connection: HTTPConnection) -> str | None:
+    return connection.headers.get("x-user", "ann")
+
+
+def bridge_with(*replies: Reply, tools: tuple[Any, ...] = (), **options: Any) -> ChatBridge:
+    agent = LlmAgent(name="helper", model=ScriptedModel(replies), tools=list(tools))
+    return ChatBridge(agent, **{"user_id": user_of, **options})
+
+
+def app_of(bridge: ChatBridge) -> FastAPI:
+    app = FastAPI()
+    app.include_router(bridge.router("/api/chat"))
+    return app
+
+
+def model_of(bridge: ChatBridge) -> ScriptedModel:
+    return bridge._runner.agent.model  # pyright: ignore
+
+
+def figure(promised: int) -> int:
+    """A promised number of cases: all of them in `make faults`, a tenth in `make test`."""
+    return promised if os.environ.get("FULL_SIZE") else promised // 10
