@@ -2,6 +2,8 @@
 
 from dataclasses import dataclass
 
+from .errors import ConfigurationError
+
 MIB = 1024 * 1024
 
 
@@ -28,3 +30,8 @@ class Limits:
 
     threaded_decode_bytes: int = 256 * 1024
     """Requests above this are decoded off the event loop: 20 MiB of base64 block it for 0.1 s."""
+
+    def __post_init__(self) -> None:
+        for prefix in self.allowed_file_urls:
+            if not prefix.endswith("/"):  # https://cdn.example would allow https://cdn.example.evil
+                raise ConfigurationError(f"An allowed file URL ends with a slash, unlike {prefix!r}.")

@@ -107,6 +107,24 @@ def test_unanswered_and_unknown_calls_are_not_invented_away():
     )
 
 
+def test_calls_without_ids_are_answered_in_their_order():
+    calls = [
+        types.FunctionCall(name="process_payment", args={"amount": n, "recipient": "Bob", "currency": "USD"})
+        for n in (1, 2)
+    ]
+    contents = [
+        types.Content(role="user", parts=[types.Part(text="Pay Bob 1 dollar and Bob 2 dollars")]),
+        types.Content(role="model", parts=[types.Part(function_call=call) for call in calls]),
+        types.Content(
+            role="user",
+            parts=[answer_to(calls[0], {"error": "denied"}), answer_to(calls[1], {"error": "expired"})],
+        ),
+    ]
+    assert parts_of(respond(contents)[-1])[0].text == (
+        "The payment of 1 USD to Bob was denied. The payment of 2 USD to Bob has expired: no answer came in time."
+    )
+
+
 def ask(phrase: str, stream: bool = True, model: OfflineModel | None = None) -> list[LlmResponse]:
     return respond([types.Content(role="user", parts=[types.Part(text=phrase)])], stream, model)
 

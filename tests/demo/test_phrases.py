@@ -44,6 +44,8 @@ ALICE, BOB, HANAKO = payment(30, "Alice"), payment(40, "Bob"), payment(50, "Hana
         ("Send $1,250.50 to Hanako Yamada for the rent.", [[payment(1250.5, "Hanako Yamada")]]),
         ("Send -5 dollars to Bob", [[payment(-5, "Bob")]]),
         ("Pay Dr. Smith $20", [[payment(20, "Dr. Smith")]]),
+        ("Send 20 dollars to Mrs. Jones", [[payment(20, "Mrs. Jones")]]),
+        ("Ｐａｙ Ａｌｉｃｅ ＄３０", [[ALICE]]),
         ("花子さんに50ドル送金してください", [[payment(50, "花子")]]),
         ("５０ドルを花子さんに送ってください", [[payment(50, "花子")]]),
         ("Pay Alice 30 dollars and Bob 40 dollars", [[ALICE, BOB]]),
@@ -80,7 +82,7 @@ def test_phrase_asks_for_these_calls(phrase: str, rounds: list[list[tuple[str, d
     assert read(phrase) == rounds
 
 
-def test_beginning_of_a_sentence_in_the_middle_of_several_lines_is_understood():
+def test_each_line_is_read_as_a_sentence():
     assert read("Hi there!\n\nPay   Alice 30 dollars\nPay Bob 40 dollars\n") == [[ALICE, BOB]]
 
 

@@ -62,6 +62,8 @@ class _Speaker:
     arguments: StreamedArguments = field(default_factory=StreamedArguments)
     shown_calls: set[str] = field(default_factory=set[str])  # whose arguments are streaming
     shown_parts: int = 0  # files, code and the like from partial events, which the aggregate repeats
+    wire_ids: dict[str, str] = field(default_factory=dict[str, str])  # of the calls, by ADK's id for them
+    open_code: list[str] = field(default_factory=list[str])  # calls at the model's service without a result yet
 
 
 class Translator:
@@ -83,9 +85,8 @@ class Translator:
         self._current: _Speaker | None = None
         self._current_event_id = ""
         self._seen_event_ids: set[str] = set()
-        self._wire_ids: dict[str, str] = {}
+        self._wire_ids: dict[str, str] = {}  # of all speakers, where only the newest has a repeated id
         self._long_running: set[str] = set()
-        self._open_code: list[str] = []
         self._code_count = 0
         self._sources = Sources()
         self._usage = Usage()
@@ -202,7 +203,7 @@ class Translator:
             elif _is_atomic(part) and not self._repeats(speaker):
                 out += self._atomic(speaker, part)
         for call_id in speaker.shown_calls:  # streamed, but the aggregate does not know them
-            out += self._writer.tool_input_error(self._wire_ids[call_id], "The call was not completed.")
+            out += self._writer.tool_input_error(speaker.wire_ids[call_id], "The call was not completed.")
         speaker.shown_calls.clear()
         speaker.arguments.clear()
         return [*out, *self._writer.end_text(speaker, citations=citations)]
@@ -232,10 +233,10 @@ class Translator:
         for piece in speaker.arguments.feed(call):
             if piece.opens:
                 out += self._writer.end_text(speaker)
-                out += self._writer.tool_input_start(self._new_wire_id(piece.call_id), piece.name)
+                out += self._writer.tool_input_start(self._new_wire_id(speaker, piece.call_id), piece.name)
                 speaker.shown_calls.add(piece.call_id)
             if piece.text:
-                out += self._writer.tool_input_delta(self._wire_ids[piece.call_id], piece.text)
+                out += self._writer.tool_input_delta(speaker.wire_ids[piece.call_id], piece.text)
         return out
 
     def _tool_call(self, event: Event, speaker: _Speaker, call: types.FunctionCall) -> list[AnyChunk]:
@@ -243,33 +244,33 @@ class Translator:
         if name in _CONTROL_FLOW:
             return []
         if name == _CONFIRMATION:
-            return self._approval(call_id, arguments)
+            return self._approval(speaker, call_id, arguments)
         if name == _CREDENTIAL:
             return self._writer.data("auth-request", _auth_request(arguments), id=call_id)
         out = self._writer.end_text(speaker)
         if call_id in speaker.shown_calls:
             speaker.shown_calls.discard(call_id)
         else:
-            out += self._writer.tool_input_start(self._new_wire_id(call_id), name)
+            out += self._writer.tool_input_start(self._new_wire_id(speaker, call_id), name)
         return out + self._writer.tool_input_available(
-            self._wire_ids[call_id],
+            speaker.wire_ids[call_id],
             arguments,
             awaits_client=call_id in self._long_running,
             metadata=speaker.metadata,
         )
 
-    def _new_wire_id(self, call_id: str) -> str:
+    def _new_wire_id(self, speaker: _Speaker, call_id: str) -> str:
         """The call's id, unless an earlier call of the message has it: LiteLLM's fall back to "0" in every step."""
         wire_id, count = call_id, 1
         while self._writer.knows_call(wire_id):
             count += 1
             wire_id = f"{call_id}-{count}"
-        self._wire_ids[call_id] = wire_id
+        speaker.wire_ids[call_id] = self._wire_ids[call_id] = wire_id
         return wire_id
 
-    def _approval(self, approval_id: str, arguments: dict[str, Any]) -> list[AnyChunk]:
+    def _approval(self, speaker: _Speaker, approval_id: str, arguments: dict[str, Any]) -> list[AnyChunk]:
         original = _dict(arguments.get("originalFunctionCall"))
-        call_id = self._wire_ids.get(str(original.get("id")))
+        call_id = speaker.wire_ids.get(str(original.get("id")))
         if call_id is None:  # asked for a call of another message
             return []
         if self._approval_style == "approval-request":
@@ -288,9 +289,10 @@ class Translator:
             result = part.function_response
             if result is None:
                 continue
-            self._speaker(event).said.forget()
-            call_id = self._wire_ids.get(result.id or "")
-            if call_id is None or not self._writer.is_open_call(call_id):
+            speaker = self._speaker(event)
+            speaker.said.forget()
+            call_id = speaker.wire_ids.get(result.id or "") or self._wire_ids.get(result.id or "")
+            if call_id is None or not self._writer.can_take_result(call_id):
                 continue  # a hidden call's, another message's, or a second result
             if result.id in event.actions.requested_tool_confirmations:
                 continue  # a placeholder: the real result follows the person's answer
@@ -331,15 +333,18 @@ class Translator:
         if part.executable_code is not None:
             code = part.executable_code
             language = code.language.value if code.language else "LANGUAGE_UNSPECIFIED"
-            return [*out, *self._server_call(code.id, "code_execution", {"language": language, "code": code.code})]
+            return [
+                *out,
+                *self._server_call(speaker, code.id, "code_execution", {"language": language, "code": code.code}),
+            ]
         if part.code_execution_result is not None:
             speaker.said.forget()  # an executor of ADK's cut the code out of the text; the model is asked anew
-            return [*out, *self._code_result(part.code_execution_result)]
+            return [*out, *self._code_result(speaker, part.code_execution_result)]
         if part.tool_call is not None:
             name = part.tool_call.tool_type.value.lower() if part.tool_call.tool_type else "server_tool"
-            return [*out, *self._server_call(part.tool_call.id, name, part.tool_call.args or {})]
+            return [*out, *self._server_call(speaker, part.tool_call.id, name, part.tool_call.args or {})]
         answer = part.tool_response
-        return [*out, *self._server_result(answer.id, answer.response or {})] if answer is not None else out
+        return [*out, *self._server_result(speaker, answer.id, answer.response or {})] if answer is not None else out
 
     def _linked_file(self, uri: str | None, media_type: str | None) -> list[AnyChunk]:
         media_type = media_type or "application/octet-stream"
@@ -348,25 +353,25 @@ class Translator:
         name = (uri or "file").rstrip("/").rpartition("/")[2]
         return self._writer.part(self._sources.document(uri or name, name, media_type))
 
-    def _server_call(self, given_id: str | None, name: str, arguments: Any) -> list[AnyChunk]:
+    def _server_call(self, speaker: _Speaker, given_id: str | None, name: str, arguments: Any) -> list[AnyChunk]:
         """Code and tools that run at the model's service. Ids are mostly missing; then results come in order."""
         self._code_count += 1
-        call_id = self._new_wire_id(given_id or f"{name}-{self._code_count}")
-        self._open_code.append(call_id)
+        call_id = self._new_wire_id(speaker, given_id or f"{name}-{self._code_count}")
+        speaker.open_code.append(call_id)
         out = self._writer.tool_input_start(call_id, name, provider_executed=True, dynamic=True)
         return [*out, *self._writer.tool_input_available(call_id, arguments)]
 
-    def _code_result(self, result: types.CodeExecutionResult) -> list[AnyChunk]:
+    def _code_result(self, speaker: _Speaker, result: types.CodeExecutionResult) -> list[AnyChunk]:
         outcome = result.outcome.value if result.outcome else "OUTCOME_UNSPECIFIED"
-        return self._server_result(result.id, {"outcome": outcome, "output": result.output or ""})
+        return self._server_result(speaker, result.id, {"outcome": outcome, "output": result.output or ""})
 
-    def _server_result(self, given_id: str | None, output: Any) -> list[AnyChunk]:
-        call_id = self._wire_ids.get(given_id or "")
-        if call_id not in self._open_code:
-            call_id = self._open_code[0] if self._open_code else None
+    def _server_result(self, speaker: _Speaker, given_id: str | None, output: Any) -> list[AnyChunk]:
+        call_id = speaker.wire_ids.get(given_id or "")
+        if call_id not in speaker.open_code:
+            call_id = speaker.open_code[0] if speaker.open_code else None
         if call_id is None:
             return []
-        self._open_code.remove(call_id)
+        speaker.open_code.remove(call_id)
         return self._writer.tool_output(call_id, output)
 
     # -- the rest of an event -----------------------------------------------------------------------------------------

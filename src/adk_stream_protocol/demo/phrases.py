@@ -119,7 +119,7 @@ def is_japanese(text: str) -> bool:
 def _readable(text: str) -> str:
     # Full-width digits, letters and signs become plain ones, each line a sentence, and each gap one space.
     plain = unicodedata.normalize("NFKC", text[:_LONGEST_REQUEST]).replace("’", "'")
-    return ". ".join(" ".join(line.split()) for line in plain.splitlines() if line.strip())
+    return ". ".join(" ".join(line.split()) for line in plain.splitlines())
 
 
 def _payment(wish: str) -> PlannedCall | None:

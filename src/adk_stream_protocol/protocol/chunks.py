@@ -181,30 +181,40 @@ def encode_chunk(chunk: AnyChunk) -> bytes:
     """The chunk as JSON. Never fails: what JSON or UTF-8 cannot hold is replaced, not sent and not raised."""
     try:
         return _encoder.encode(chunk)
-    except (UnicodeEncodeError, TypeError, ValueError, RecursionError):
-        return _encoder.encode(_printable(chunk, depth=0))
+    except Exception:
+        return _encoder.encode(_printable(chunk, ()))
 
 
 _MAX_DEPTH = 100  # V8 and zod cope with more, but no tool result that a person reads is that deep
 
 
-def _printable(value: Any, depth: int) -> Any:
+def _printable(value: Any, inside: tuple[int, ...]) -> Any:
     if isinstance(value, str):
         return value.encode("utf-8", "replace").decode()
+    if isinstance(value, int) and value.bit_length() > 1024:
+        return "<int>"
     if value is None or isinstance(value, int | float):
         return value
-    if depth > _MAX_DEPTH:
+    if len(inside) > _MAX_DEPTH or id(value) in inside:
         return "..."
+    inside = (*inside, id(value))
     if isinstance(value, msgspec.Struct):
         fields = msgspec.structs.asdict(value)
-        copied = {name: _printable(field, depth + 1) for name, field in fields.items()}
+        copied = {name: _printable(field, inside) for name, field in fields.items()}
         return type(value)(**copied)
     if isinstance(value, dict):
         items = cast(dict[Any, Any], value)
-        return {_printable(str(key), depth): _printable(item, depth + 1) for key, item in items.items()}
+        return {_printable(_key(key), inside): _printable(item, inside) for key, item in items.items()}
     if isinstance(value, list | tuple | set | frozenset):
-        return [_printable(member, depth + 1) for member in cast(Iterable[Any], value)]
-    return _printable(_safely(value), depth + 1)
+        return [_printable(member, inside) for member in cast(Iterable[Any], value)]
+    return _printable(_safely(value), inside)
+
+
+def _key(key: Any) -> str:
+    try:
+        return str(key)
+    except Exception:
+        return f"<{type(key).__name__}>"
 
 
 def _safely(value: Any) -> Any:

@@ -46,7 +46,7 @@ def decode_turn(body: bytes, limits: Limits, *, sdk_version_header: str | None =
     if request.message_id is not None:
         _identifier(request.message_id, "messageId")
     last = request.message
-    if bytes(last) == b"null":
+    if _is_null(last):
         if not request.messages:
             raise MalformedRequest("The request has no message: send `messages` or `message`.")
         last = request.messages[-1]
@@ -78,12 +78,17 @@ def _decode(body: bytes | msgspec.Raw, shape: type[_Shape]) -> _Shape:
         raise MalformedRequest() from None
 
 
+def _is_null(value: msgspec.Raw) -> bool:
+    seen = memoryview(value)  # no copy: the other kind of value may be a message with a file in it
+    return len(seen) == 4 and seen.tobytes() == b"null"
+
+
 _IDENTIFIER = re.compile(r"[^\s/\\\x00-\x1f\x7f]{1,128}")
 
 
 def _identifier(value: str, what: str) -> str:
     """Ids become path segments, session keys and log fields, so they stay short and printable."""
-    if not _IDENTIFIER.fullmatch(value) or value in (".", ".."):
+    if not _IDENTIFIER.fullmatch(value) or not value.isprintable() or value in (".", ".."):
         raise MalformedRequest(f"The {what} must be 1 to 128 characters without spaces and slashes.")
     return value
 
@@ -113,7 +118,7 @@ def _user_parts(parts: list[dict[str, Any]], limits: Limits) -> tuple[TextInput 
             text = part.get("text")
             if not isinstance(text, str):
                 raise MalformedRequest("A text part needs a `text`.")
-            text_bytes += len(text)
+            text_bytes += len(text.encode())
             if text.strip():
                 taken.append(TextInput(text))
         elif kind == "file":
@@ -127,20 +132,24 @@ def _user_parts(parts: list[dict[str, Any]], limits: Limits) -> tuple[TextInput 
     return tuple(taken)
 
 
-_MEDIA_TYPE = re.compile(r"[a-zA-Z0-9][\w.+-]{0,63}/[a-zA-Z0-9*][\w.+*-]{0,127}")
+_MEDIA_TYPE = re.compile(r"[a-zA-Z0-9][\w.+-]{0,63}/[a-zA-Z0-9*][\w.+*-]{0,127}", re.ASCII)
+
+# Names may become those of artifacts, where ADK gives a meaning to the prefix.
+_FILE_NAME = re.compile(r"(?!user:)[^/\\\x00-\x1f\x7f]{1,255}")
 
 
 def _file(part: dict[str, Any], limits: Limits) -> FileInput:
     url, media_type, filename = part.get("url"), part.get("mediaType"), part.get("filename")
     if not isinstance(url, str) or not isinstance(media_type, str) or not isinstance(filename, str | None):
         raise MalformedRequest("A file part needs a `url` and a `mediaType`.")
+    media_type = media_type.partition(";")[0].rstrip(" ")  # MediaRecorder adds its codecs
     if not _MEDIA_TYPE.fullmatch(media_type):
         raise MalformedRequest("A file part's `mediaType` must look like image/png.")
-    if filename is not None and len(filename) > 255:
-        raise MalformedRequest("A file's name is longer than 255 characters.")
+    if filename is not None and not _FILE_NAME.fullmatch(filename):
+        raise MalformedRequest("A file's name must be 1 to 255 characters without slashes, and not start with user:")
     if url[:5].lower() == "data:":
         return FileInput(media_type, _data_url(url, limits), filename)
-    if limits.allowed_file_urls and url.startswith(limits.allowed_file_urls):
+    if url.startswith(limits.allowed_file_urls) and ".." not in url:
         return FileInput(media_type, url, filename)
     raise MalformedRequest("Files must be sent as data: URLs.")
 
@@ -149,7 +158,7 @@ def _data_url(url: str, limits: Limits) -> bytes:
     head, comma, payload = url.partition(",")
     if not comma:
         raise MalformedRequest("A data: URL has no contents.")
-    if len(payload) * 3 // 4 > limits.max_file_bytes + 2:
+    if head.lower().endswith(";base64") and len(payload) * 3 // 4 > limits.max_file_bytes + 2:
         raise RequestTooLarge("A file is too large.")
     try:
         content = (

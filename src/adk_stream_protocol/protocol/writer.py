@@ -48,7 +48,7 @@ class ChunkWriter:
         self._text_count = 0
         self._calls = {call_id: _Call("", "answered") for call_id in answered_calls}
         # A client with the stock tool helper posts again for ever when its last step holds a finished tool.
-        self._step_ends_in_tool = False
+        self._step_ends_in_tool = bool(self._calls)
 
     # -- the segment ------------------------------------------------------------------------------------------
 
@@ -60,20 +60,23 @@ class ChunkWriter:
 
     def finish(self, reason: FinishReason, metadata: dict[str, Any] | None = None) -> list[AnyChunk]:
         out = self._close_parts(STOPPED)
-        if self._step_ends_in_tool and not self.awaits_client:
+        if self._calls and not self.awaits_client:
             # The new step counts for the client only if something is written after it: hence the metadata.
-            out += [*self._leave_step(), c.StartStep(), c.FinishStep()]
+            out += self._step_after_tool()
             metadata = metadata or {}
         return self._end([*out, *self._leave_step(), c.Finish(reason, metadata)])
 
     def abort(self) -> list[AnyChunk]:
         out = self._close_parts(STOPPED)
-        if self._step_ends_in_tool and not self.awaits_client:
-            out += [*self._leave_step(), c.StartStep(), c.MessageMetadata({}), c.FinishStep()]
+        if self._calls and not self.awaits_client:
+            out += [*self._step_after_tool(), c.MessageMetadata({})]
         return self._end([*out, *self._leave_step(), c.Abort()])
 
     def error(self, public_text: str) -> list[AnyChunk]:
         return self._end([*self._close_parts(public_text), *self._leave_step(), c.Error(public_text)])
+
+    def _step_after_tool(self) -> list[AnyChunk]:
+        return self.new_step() if self._step_ends_in_tool else []
 
     def _end(self, out: list[AnyChunk]) -> list[AnyChunk]:
         self._require_open()
@@ -95,7 +98,11 @@ class ChunkWriter:
     def new_step(self) -> list[AnyChunk]:
         """A step for a new model call; texts of the step before are ended, since none may span two."""
         self._require_open()
-        out = [*self.end_texts(), *self._leave_step(), c.StartStep()]
+        out = self.end_texts()
+        for call_id, call in self._calls.items():
+            if call.state == "input-streaming":
+                out += self.tool_input_error(call_id, STOPPED)
+        out += [*self._leave_step(), c.StartStep()]
         self._in_step = True
         self._step_ends_in_tool = False
         return out
@@ -156,7 +163,7 @@ class ChunkWriter:
         if open_text.kind == "reasoning":
             return [c.ReasoningEnd(open_text.id, metadata)]
         if citations and self.sdk_version < 7:
-            metadata = {"adk": {**(metadata or {}).get("adk", {}), "citations": citations}}
+            metadata = {**(metadata or {}), "adk": {**(metadata or {}).get("adk", {}), "citations": citations}}
             citations = None
         return [c.TextEnd(open_text.id, metadata, citations or None)]
 
@@ -172,9 +179,9 @@ class ChunkWriter:
     def knows_call(self, call_id: str) -> bool:
         return call_id in self._calls
 
-    def is_open_call(self, call_id: str) -> bool:
+    def can_take_result(self, call_id: str) -> bool:
         call = self._calls.get(call_id)
-        return call is not None and call.state != "done"
+        return call is not None and call.state in _UNFINISHED
 
     def tool_input_start(
         self,

@@ -1,0 +1,92 @@
+"""The routes: what is where, and who may fetch which file."""
+
+import asyncio
+from typing import Any
+
+import pytest
+from fastapi import Depends, FastAPI, HTTPException
+from google.genai import types
+
+from adk_stream_protocol.testing import ChatClient, call
+from support.apps import app_of, bridge_with
+from support.asgi import Exchange, exchange
+
+
+def app_with_artifact(name: str, media_type: str) -> FastAPI:
+    async def save(tool_context: Any) -> dict[str, str]:
+        """Saves."""
+        await tool_context.save_artifact(name, types.Part.from_bytes(data=b"<svg>", mime_type=media_type))
+        return {}
+
+    return app_of(bridge_with([call("save")], "Saved.", tools=(save,)))
+
+
+async def fetch(app: FastAPI, path: str, query: str = "", user: str = "ann") -> Exchange:
+    return await exchange(app, method="GET", path=f"/api/chat/{path}", query=query, headers={"x-user": user})
+
+
+@pytest.mark.parametrize(
+    ("name", "media_type", "shown"),
+    [
+        ("cat.png", "image/png", "inline; filename*=UTF-8''cat.png"),
+        ("voice.wav", "audio/wav", "inline; filename*=UTF-8''voice.wav"),
+        ("page.html", "text/html", "attachment; filename*=UTF-8''page.html"),
+        ("pic.svg", "image/svg+xml", "attachment; filename*=UTF-8''pic.svg"),
+        ('a"b.bin', "application/octet-stream", "attachment; filename*=UTF-8''a%22b.bin"),
+    ],
+)
+def test_a_file_is_served_with_its_type_and_may_not_act(name: str, media_type: str, shown: str) -> None:
+    async def scenario() -> None:
+        app = app_with_artifact(name, media_type)
+        await ChatClient(app, chat_id="c1").send("save")
+        file = await fetch(app, f"c1/files/{name}")
+        assert (file.status, file.body) == (200, b"<svg>")
+        assert file.headers["content-type"].split(";")[0] == media_type
+        assert file.headers["content-disposition"] == shown
+        assert file.headers["x-content-type-options"] == "nosniff"
+        assert file.headers["content-security-policy"] == "default-src 'none'; sandbox"
+
+    asyncio.run(scenario())
+
+
+def test_a_version_may_be_named() -> None:
+    async def scenario() -> None:
+        app = app_with_artifact("cat.png", "image/png")
+        await ChatClient(app, chat_id="c1").send("save")
+        statuses = [(await fetch(app, "c1/files/cat.png", f"version={v}")).status for v in ("0", "1", "-1", "x", "²")]
+        assert statuses == [200, 404, 404, 404, 404]
+
+    asyncio.run(scenario())
+
+
+def test_a_file_of_another_user_does_not_exist() -> None:
+    async def scenario() -> None:
+        app = app_with_artifact("cat.png", "image/png")
+        await ChatClient(app, chat_id="c1").send("save")
+        foreign = await fetch(app, "c1/files/cat.png", user="bob")
+        missing = await fetch(app, "c9/files/none.png", user="bob")
+        assert foreign.status == 404
+        assert (foreign.body, foreign.headers) == (missing.body, missing.headers)
+
+    asyncio.run(scenario())
+
+
+def test_nobody_fetches_nothing() -> None:
+    async def scenario() -> None:
+        app = app_of(bridge_with("x", user_id=lambda _: None))
+        assert (await fetch(app, "c1/files/cat.png")).status == 401
+
+    asyncio.run(scenario())
+
+
+def test_dependencies_of_the_application_guard_the_routes() -> None:
+    def locked() -> None:
+        raise HTTPException(403)
+
+    async def scenario() -> None:
+        app = FastAPI()
+        app.include_router(bridge_with("x").router("/api/chat"), dependencies=[Depends(locked)])
+        assert (await exchange(app, body=b"{}")).status == 403
+        assert (await fetch(app, "c1/files/cat.png")).status == 403
+
+    asyncio.run(scenario())
