@@ -46,8 +46,8 @@ def _cpu_model() -> str:
     return next((line.partition(": ")[2] for line in lines if line.startswith("model name")), "unknown")
 
 
-def as_text(facts: dict[str, Any], notes: list[str], tables: list[Table]) -> str:
-    blocks = [_facts_line(facts), *notes]
+def as_text(facts: dict[str, Any], tables: list[Table]) -> str:
+    blocks = [_facts_line(facts)]
     for table in tables:
         grid = _grid(table)
         widths = [max(map(len, column)) for column in zip(*grid, strict=True)]
@@ -56,20 +56,19 @@ def as_text(facts: dict[str, Any], notes: list[str], tables: list[Table]) -> str
     return "\n\n".join(blocks)
 
 
-def as_markdown(facts: dict[str, Any], notes: list[str], tables: list[Table]) -> str:
+def as_markdown(facts: dict[str, Any], tables: list[Table]) -> str:
     blocks = []
     for table in tables:
         header, *rows = _grid(table)
         ruler = ["---"] * len(header)
         lines = ["| " + " | ".join(cells) + " |" for cells in [header, ruler, *rows]]
         blocks += [f"**{_heading(table)}**", "\n".join(lines)]
-    return "\n\n".join([*blocks, _facts_line(facts), *notes])
+    return "\n\n".join([*blocks, _facts_line(facts)])
 
 
-def as_json(facts: dict[str, Any], notes: list[str], tables: list[Table]) -> dict[str, Any]:
+def as_json(facts: dict[str, Any], tables: list[Table]) -> dict[str, Any]:
     return {
         "facts": facts,
-        "notes": notes,
         "tables": [
             {
                 "title": table.title,

@@ -22,7 +22,6 @@ import warnings
 from importlib.util import find_spec
 from pathlib import Path
 
-import ours
 from report import Table, as_json, as_markdown, as_text, machine_facts
 from sections import cost_of_encoding, cost_per_delta, cost_to_first_text
 
@@ -32,12 +31,12 @@ def main() -> None:
     if find_spec("a2a") is None:
         sys.exit("a2a-sdk is missing here, which falsifies every ratio: install benchmarks/requirements.txt")
     warnings.filterwarnings("ignore", message=r"\[EXPERIMENTAL\]")
-    facts, notes = machine_facts(), _notes()
+    facts = machine_facts()
     tables = asyncio.run(_measured(options.deltas, options.rounds))
     render = as_markdown if options.markdown else as_text
-    print(render(facts, notes, tables))
+    print(render(facts, tables))
     if options.json:
-        options.json.write_text(json.dumps(as_json(facts, notes, tables), indent=1) + "\n")
+        options.json.write_text(json.dumps(as_json(facts, tables), indent=1) + "\n")
 
 
 def _options() -> argparse.Namespace:
@@ -47,15 +46,6 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--json", type=Path, metavar="FILE", help="also write every round to FILE")
     parser.add_argument("--markdown", action="store_true", help="print the tables as Markdown")
     return parser.parse_args()
-
-
-def _notes() -> list[str]:
-    notes = []
-    if not ours.bridge_is_installed():
-        notes.append("SKIPPED: ours in whole turns, because adk_stream_protocol.bridge is not installed here.")
-    if ours.encode_events is None:
-        notes.append("SKIPPED: ours in encoding, because benchmarks/ours.py has no encode_events.")
-    return notes
 
 
 async def _measured(delta_counts: list[int], rounds: int) -> list[Table]:

@@ -28,15 +28,13 @@ Progress = Callable[[str], None]
 
 
 def turn_cases() -> dict[str, Case]:
-    cases: dict[str, Case] = {
+    return {
         "raw": raw,
         "run_sse": run_sse,
         "ag-ui-adk adapter": ag_ui_adapter,
         "ag-ui-adk endpoint": ag_ui_endpoint,
+        "ours": ours.ours,
     }
-    if ours.bridge_is_installed():
-        cases["ours"] = ours.ours
-    return cases
 
 
 async def _opened(stack: AsyncExitStack, script: Script) -> dict[str, ServedTurn]:
@@ -124,14 +122,12 @@ async def _our_frames(events: list[Event]) -> list[bytes]:
 
 
 def _encoders() -> dict[str, tuple[Encode, TextOfFrame]]:
-    encoders: dict[str, tuple[Encode, TextOfFrame]] = {
+    return {
         "orjson floor": (_orjson_floor, ai_sdk_text),
         "run_sse": (_run_sse_frames, adk_event_text),
         "ag-ui-adk translator": (_ag_ui_frames, ag_ui_text),
+        "ours": (_our_frames, ai_sdk_text),
     }
-    if ours.encode_events is not None:
-        encoders["ours"] = (_our_frames, ai_sdk_text)
-    return encoders
 
 
 async def cost_of_encoding(rounds: int, progress: Progress) -> list[Table]:

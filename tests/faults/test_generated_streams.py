@@ -5,7 +5,7 @@ from random import Random
 import pytest
 
 from adk_stream_protocol.adk.translator import Translator
-from adk_stream_protocol.protocol.chunks import SdkVersion, encode_chunk
+from adk_stream_protocol.protocol.chunks import SdkVersion, encode_chunks
 from adk_stream_protocol.protocol.sse import DONE, encode_events
 from conformance.node import NodeDriver
 from support.apps import figure
@@ -26,7 +26,7 @@ def stream_of(seed: int, sdk_version: SdkVersion) -> str:
         chunks += translator.finish()
     else:
         chunks += random.choice([translator.abort, lambda: translator.fail(RuntimeError())])()
-    return (encode_events(b"s", 0, [encode_chunk(chunk) for chunk in chunks]) + DONE).decode()
+    return (encode_events(b"s", 0, encode_chunks(chunks)) + DONE).decode()
 
 
 @pytest.fixture(scope="module")

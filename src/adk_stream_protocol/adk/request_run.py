@@ -20,7 +20,7 @@ from google.adk.telemetry.context import TelemetryConfig
 from google.genai import types
 
 from ..chunk_log import ChunkLog
-from ..protocol.chunks import AnyChunk, encode_chunk
+from ..protocol.chunks import AnyChunk, encode_chunks
 from .translator import ArtifactFile, Translator
 
 logger = logging.getLogger(__name__)
@@ -114,7 +114,7 @@ class RequestRun:
 
     def _write(self, chunks: list[AnyChunk]) -> None:
         if chunks:
-            self.log.append([encode_chunk(chunk) for chunk in chunks])
+            self.log.append(encode_chunks(chunks))
 
     async def _artifacts(self, delta: Mapping[str, int]) -> dict[str, ArtifactFile] | None:
         service = self._runner.artifact_service

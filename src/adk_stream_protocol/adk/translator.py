@@ -118,15 +118,16 @@ class Translator:
         """The chunks of one event. `artifacts`: where the ones that it names are to be found."""
         if event.partial:
             # Nearly every event is one more word of the same speaker: it gets the shortest way through.
-            parts = event.content.parts if event.content is not None else None
+            content, event_id, speaker = event.content, event.id, self._current
+            parts = content.parts if content is not None else None
             if not parts:
                 return []
-            part, speaker = parts[0], self._current
+            part = parts[0]
             text = part.text
-            if speaker is None or not text or event.id != self._current_event_id or len(parts) > 1:
+            if speaker is None or not text or event_id != self._current_event_id or len(parts) > 1:
                 return self._feed_partial(event, parts)
             kind: TextKind = "reasoning" if part.thought else "text"
-            speaker.said.add(kind, self._current_event_id, text)
+            speaker.said.add(kind, event_id, text)
             return self._writer.text(speaker, kind, text, speaker.metadata)
         out: list[AnyChunk] = []
         parts = (event.content.parts if event.content else None) or []

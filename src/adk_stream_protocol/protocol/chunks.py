@@ -5,7 +5,7 @@ chunk ends the whole response there, and so does a JSON null in an optional fiel
 out when unset, and what newer releases added says so beside the field. `ChunkWriter` decides what a version gets.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any, Literal, cast
 
 import msgspec
@@ -175,6 +175,12 @@ def _as_json(value: Any) -> Any:
 
 
 _encoder = msgspec.json.Encoder(enc_hook=_as_json)
+
+
+def encode_chunks(chunks: Sequence[AnyChunk]) -> list[bytes]:
+    if len(chunks) == 1:  # nearly always, and the comprehension would cost more than the encoding
+        return [encode_chunk(chunks[0])]
+    return [encode_chunk(chunk) for chunk in chunks]
 
 
 def encode_chunk(chunk: AnyChunk) -> bytes:

@@ -16,6 +16,6 @@ DONE = b"data: [DONE]\n\n"
 
 def encode_events(segment: bytes, first: int, chunks: Sequence[bytes]) -> bytes:
     """Frame encoded chunks, numbered from `first`. The id is a cursor for `Last-Event-ID`; clients ignore it."""
-    if len(chunks) == 1:
-        return b"id: %b-%d\ndata: %b\n\n" % (segment, first, chunks[0])
+    if len(chunks) == 1:  # as in encode_chunks
+        return b"".join((b"id: ", segment, b"-%d\ndata: " % first, chunks[0], b"\n\n"))
     return b"".join([b"id: %b-%d\ndata: %b\n\n" % (segment, first + n, chunk) for n, chunk in enumerate(chunks)])

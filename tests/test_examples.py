@@ -1,0 +1,79 @@
+"""What people copy works: every example, and the code in the README."""
+
+import asyncio
+import importlib.util
+import re
+import runpy
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+from google.adk.agents import LlmAgent
+
+from adk_stream_protocol.testing import ChatClient, ScriptedModel
+
+ROOT = Path(__file__).parent.parent
+EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
+
+
+def load(path: Path) -> ModuleType:
+    spec = importlib.util.spec_from_file_location(f"example_{path.stem}", path)
+    assert spec
+    assert spec.loader
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def put_scripted_model(bridge: Any, *replies: str) -> ScriptedModel:
+    """The examples name a model that is out of reach here; everything else of them stays."""
+    agent = bridge._runner.agent
+    assert isinstance(agent, LlmAgent)
+    model = ScriptedModel(replies)
+    agent.model = model
+    return model
+
+
+@pytest.mark.parametrize(
+    ("number", "path", "headers"),
+    [
+        ("01", "/api/chat", {"x-user": "ann"}),
+        ("02", "/api/chat", {"authorization": "Bearer token-of-ann"}),
+        ("03", "/support/chat", {"x-user": "ann"}),
+    ],
+)
+def test_an_example_serves_its_users_and_nobody_else(
+    number: str, path: str, headers: dict[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    example = load(next(path for path in EXAMPLES if path.name.startswith(number)))
+    model = put_scripted_model(example.bridge, "Hello.")
+
+    async def scenario() -> None:
+        assert (await ChatClient(example.app, path).send("hi")).status == 401
+        assert (await ChatClient(example.app, path, headers=headers).send("hi")).text == "Hello."
+
+    asyncio.run(scenario())
+    if number == "02":
+        assert "called ann" in str(model.requests[0].config.system_instruction)
+
+
+def test_the_example_test_passes() -> None:
+    runpy.run_path(str(EXAMPLES[3]), run_name="__main__")
+
+
+def test_every_example_is_tested_here() -> None:
+    assert [path.name[:2] for path in EXAMPLES] == ["01", "02", "03", "04"]
+
+
+def test_the_code_of_the_readme_serves_a_turn() -> None:
+    blocks = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), re.S)
+    assert len(blocks) == 1
+    names: dict[str, Any] = {"root_agent": LlmAgent(name="helper", model=ScriptedModel(["Hello."]))}
+    exec(blocks[0], names)
+
+    async def scenario() -> None:
+        assert (await ChatClient(names["app"], headers={"x-user": "ann"}).send("hi")).text == "Hello."
+
+    asyncio.run(scenario())
