@@ -2,16 +2,16 @@
 
 import warnings
 
-from google.adk.agents.base_agent import BaseAgent
 from google.adk.apps import App, ResumabilityConfig
 from google.adk.artifacts import BaseArtifactService, InMemoryArtifactService
 from google.adk.memory import BaseMemoryService
 from google.adk.runners import Runner
 from google.adk.sessions import BaseSessionService, InMemorySessionService
+from google.adk.workflow import BaseNode
 
 from ..errors import ConfigurationError
 
-AgentLike = BaseAgent | App | Runner
+AgentLike = BaseNode | App | Runner
 
 
 def build_runner(
@@ -28,7 +28,7 @@ def build_runner(
         return agent
     if isinstance(agent, App):
         app = agent
-    elif isinstance(agent, BaseAgent):  # pyright: ignore[reportUnnecessaryIsInstance] -- callers may be untyped
+    elif isinstance(agent, BaseNode):  # pyright: ignore[reportUnnecessaryIsInstance] -- callers may be untyped
         app = App(name=app_name or agent.name, root_agent=agent, resumability_config=_resumable())
     else:
         raise ConfigurationError(f"A ChatBridge needs an ADK agent, App or Runner, not {type(agent).__name__}.")

@@ -147,7 +147,7 @@ class StreamedArguments:
             return
         known = self._calls.get(call.id or "")
         raw = not any(argument.json_path for argument in call.partial_args or ())
-        if known is None and raw and (call.id or "").startswith(_MADE_UP_ID):
+        if known is None and raw and call.partial_args and (call.id or "").startswith(_MADE_UP_ID):
             known = self._raw_call(call.name)  # a fragment of the raw dialect, under an id of its own
             if known is not None:
                 fragments = "".join(argument.string_value or "" for argument in call.partial_args or ())
@@ -188,7 +188,7 @@ class StreamedArguments:
 
     def _show(self, call: _StreamedCall, text: str) -> Iterator[ArgumentText]:
         text, call.held = call.held + text, ""
-        if text or not call.shown:
+        if text:  # by then the name is whole: it comes before the arguments
             yield ArgumentText(call.id, call.name, text, opens=not call.shown)
             call.shown = True
 

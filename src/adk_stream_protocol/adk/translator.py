@@ -61,6 +61,7 @@ class _Speaker:
     said: SpokenText = field(default_factory=SpokenText)
     arguments: StreamedArguments = field(default_factory=StreamedArguments)
     shown_calls: set[str] = field(default_factory=set[str])  # whose arguments are streaming
+    call_since_text: bool = False  # a partial event brought a call: words that follow are another part
     shown_parts: int = 0  # files, code and the like from partial events, which the aggregate repeats
     wire_ids: dict[str, str] = field(default_factory=dict[str, str])  # of the calls, by ADK's id for them
     open_code: list[str] = field(default_factory=list[str])  # calls at the model's service without a result yet
@@ -86,8 +87,10 @@ class Translator:
         self._current_event_id = ""
         self._seen_event_ids: set[str] = set()
         self._wire_ids: dict[str, str] = {}  # of all speakers, where only the newest has a repeated id
-        self._long_running: set[str] = set()
+        self._long_running: set[str] = set()  # wire ids of calls that outlive the run
+        self._delegated: set[str] = set()  # wire ids of calls that an agent works on
         self._code_count = 0
+        self._questions: dict[str, dict[str, Any]] = {}  # of the confirmation tool, by their ids
         self._sources = Sources()
         self._usage = Usage()
         self._finish_reason: FinishReason | None = None
@@ -102,8 +105,13 @@ class Translator:
         """The run is over: nothing more will come."""
         if self._failure is not None:
             return self._writer.error(self._failure)
+        out: list[AnyChunk] = []
+        for call_id in self._delegated:
+            if self._writer.can_take_result(call_id):  # an agent at work on a task has asked the user back
+                out += self._writer.tool_output(call_id, {"status": "pending"}, preliminary=True)
+        out += self._ask()
         reason = "tool-calls" if self._writer.awaits_results else self._finish_reason or "stop"
-        return self._writer.finish(reason, self._usage.metadata())
+        return [*out, *self._writer.finish(reason, self._usage.metadata())]
 
     def fail(self, error: Exception) -> list[AnyChunk]:
         """The run raised. ADK has told of it in an event before; the client hears it once."""
@@ -134,7 +142,6 @@ class Translator:
         if event.author == "user":  # the user's words are not ours to repeat; a result for an open call is
             return self._tool_results(event, parts)
         speaker = self._speaker(event)
-        self._long_running |= event.long_running_tool_ids or set()
         sources, citations = self._sources.feed(event)
         if any(_is_model_output(part) for part in parts):
             out += self._model_call(event, speaker)
@@ -154,10 +161,15 @@ class Translator:
         speaker = self._current
         for part in parts:
             if part.text:
+                if speaker.call_since_text:
+                    speaker.call_since_text = False
+                    out += self._writer.end_text(speaker)
                 kind = _kind(part)
                 speaker.said.add(kind, event.id, part.text)
                 out += self._writer.text(speaker, kind, part.text, speaker.metadata)
             elif part.function_call is not None:
+                speaker.call_since_text = True
+                self._current_event_id = ""  # off the short way, where nobody looks at that
                 out += self._streamed_arguments(speaker, part.function_call)
             elif _is_atomic(part):
                 speaker.shown_parts += 1
@@ -168,13 +180,17 @@ class Translator:
         key = (event.author, event.branch)
         speaker = self._speakers.get(key)
         if speaker is None:
-            about: dict[str, Any] = {} if event.author == self._root_author else {"author": event.author}
-            # An agent that runs as a tool has the call's id behind its name.
-            call_id = (event.branch or "").rpartition(".")[2].partition("@")[2]
-            if call_id in self._wire_ids:
-                about["toolCallId"] = self._wire_ids[call_id]
-            speaker = self._speakers[key] = _Speaker({"adk": about} if about else None)
+            speaker = self._speakers[key] = _Speaker(None)
         return speaker
+
+    def _about(self, event: Event) -> ProviderMetadata | None:
+        about: dict[str, Any] = {} if event.author == self._root_author else {"author": event.author}
+        # An agent that runs as a tool has the call's id behind its name.
+        call_id = (event.branch or "").rpartition(".")[2].partition("@")[2]
+        if call_id in self._wire_ids:
+            about["toolCallId"] = self._wire_ids[call_id]
+            self._delegated.add(self._wire_ids[call_id])
+        return {"adk": about} if about else None
 
     def _model_call(self, event: Event, speaker: _Speaker) -> list[AnyChunk]:
         """One model call is one step, unless that would tear apart what is still open: another agent's text, or a call
@@ -182,6 +198,7 @@ class Translator:
         if event.id in self._seen_event_ids:
             return []
         self._seen_event_ids.add(event.id)
+        speaker.metadata = self._about(event)
         if speaker.said.is_unconfirmed:  # the same call, going on under another id
             return []
         out = self._writer.end_text(speaker)
@@ -196,9 +213,12 @@ class Translator:
             whole = "".join(part.text for part in parts if part.text and _kind(part) == kind)
             if whole:
                 said[kind] = speaker.said.settle(kind, whole)
+        last_text = next((part for part in reversed(parts) if part.text and not part.thought), None)
         for part in parts:
             if part.text:
                 out += self._rest_of_text(speaker, _kind(part), part.text, said)
+                if part is last_text and self._writer.open_text_kind(speaker) == "text":
+                    out += self._writer.end_text(speaker, citations=citations)
             elif part.function_call is not None:
                 out += self._tool_call(event, speaker, part.function_call)
             elif _is_atomic(part) and not self._repeats(speaker):
@@ -206,8 +226,12 @@ class Translator:
         for call_id in speaker.shown_calls:  # streamed, but the aggregate does not know them
             out += self._writer.tool_input_error(speaker.wire_ids[call_id], "The call was not completed.")
         speaker.shown_calls.clear()
+        speaker.shown_parts = 0
+        speaker.call_since_text = False
         speaker.arguments.clear()
-        return [*out, *self._writer.end_text(speaker, citations=citations)]
+        if any(part.code_execution_result is not None for part in parts):
+            speaker.said.forget()  # an executor of ADK's cut the code out of the text; the model is asked anew
+        return [*out, *self._writer.end_text(speaker)]
 
     def _rest_of_text(
         self, speaker: _Speaker, kind: TextKind, text: str, said: dict[TextKind, int | None]
@@ -253,11 +277,11 @@ class Translator:
             speaker.shown_calls.discard(call_id)
         else:
             out += self._writer.tool_input_start(self._new_wire_id(speaker, call_id), name)
+        wire_id, waits = speaker.wire_ids[call_id], call_id in (event.long_running_tool_ids or ())
+        if waits:
+            self._long_running.add(wire_id)
         return out + self._writer.tool_input_available(
-            speaker.wire_ids[call_id],
-            arguments,
-            awaits_client=call_id in self._long_running,
-            metadata=speaker.metadata,
+            wire_id, arguments, awaits_client=waits, metadata=speaker.metadata
         )
 
     def _new_wire_id(self, speaker: _Speaker, call_id: str) -> str:
@@ -279,10 +303,17 @@ class Translator:
             about = {name: confirmation[name] for name in ("hint", "payload") if confirmation.get(name) is not None}
             out = self._writer.tool_approval_request(call_id, approval_id)
             return [*out, *self._writer.data("approval", about, id=approval_id)]
-        # A step of its own: in the call's step the stock tool helper would wait for the call itself.
-        out = [*self._writer.tool_awaits_client(call_id), *self._writer.new_step()]
-        out += self._writer.tool_input_start(approval_id, _CONFIRMATION)
-        return out + self._writer.tool_input_available(approval_id, arguments, awaits_client=True)
+        self._questions[approval_id] = arguments
+        return self._writer.tool_awaits_client(call_id)
+
+    def _ask(self) -> list[AnyChunk]:
+        """All questions in one step of their own, when nothing else is open any more: in the calls' step the stock tool
+        helper would wait for the calls themselves, and it looks at no step but the last."""
+        out = self._writer.new_step() if self._questions else []
+        for approval_id, arguments in self._questions.items():
+            out += self._writer.tool_input_start(approval_id, _CONFIRMATION)
+            out += self._writer.tool_input_available(approval_id, arguments, awaits_client=True)
+        return out
 
     def _tool_results(self, event: Event, parts: Iterable[types.Part]) -> list[AnyChunk]:
         out: list[AnyChunk] = []
@@ -297,7 +328,7 @@ class Translator:
                 continue  # a hidden call's, another message's, or a second result
             if result.id in event.actions.requested_tool_confirmations:
                 continue  # a placeholder: the real result follows the person's answer
-            out += self._tool_result(call_id, result, is_progress=result.id in self._long_running)
+            out += self._tool_result(call_id, result, is_progress=call_id in self._long_running)
         return out
 
     def _tool_result(self, call_id: str, result: types.FunctionResponse, *, is_progress: bool) -> list[AnyChunk]:
@@ -339,7 +370,6 @@ class Translator:
                 *self._server_call(speaker, code.id, "code_execution", {"language": language, "code": code.code}),
             ]
         if part.code_execution_result is not None:
-            speaker.said.forget()  # an executor of ADK's cut the code out of the text; the model is asked anew
             return [*out, *self._code_result(speaker, part.code_execution_result)]
         if part.tool_call is not None:
             name = part.tool_call.tool_type.value.lower() if part.tool_call.tool_type else "server_tool"

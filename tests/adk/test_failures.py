@@ -1,0 +1,33 @@
+"""What a client is told of a failure: one of a few sentences, never the failure's own words."""
+
+import pytest
+from google.adk.agents.invocation_context import LlmCallsLimitExceededError
+from google.genai import errors as genai_errors
+
+from adk_stream_protocol.adk.failures import public_failure_text
+
+BUSY = "The model is busy. Try again in a moment."
+FAILED = "The agent could not answer. Try again."
+SECRET = {"error": {"message": "key 1234", "status": "SECRET"}}
+
+
+@pytest.mark.parametrize(
+    ("failure", "told"),
+    [
+        (genai_errors.ClientError(429, SECRET), BUSY),
+        (genai_errors.ServerError(503, SECRET), BUSY),
+        (genai_errors.ServerError(500, SECRET), FAILED),
+        (genai_errors.ClientError(400, SECRET), FAILED),
+        ("429", BUSY),
+        ("503", BUSY),
+        ("RESOURCE_EXHAUSTED", BUSY),
+        ("UNAVAILABLE", BUSY),
+        ("500", FAILED),
+        ("RuntimeError", FAILED),
+        (RuntimeError("429"), FAILED),
+        (RuntimeError("key 1234"), FAILED),
+        (LlmCallsLimitExceededError("key 1234"), "The agent stopped: it reached its limit of model calls."),
+    ],
+)
+def test_each_failure_has_its_sentence(failure: Exception | str, told: str) -> None:
+    assert public_failure_text(failure) == told

@@ -1,0 +1,43 @@
+"""Telemetry that is resolved once a run tells the same as telemetry that is resolved for every delta."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from google.adk.agents.run_config import RunConfig
+from google.adk.telemetry.context import TelemetryConfig
+
+from adk_stream_protocol.adk.request_run import effective_run_config
+
+PROBE = Path(__file__).parent.parent / "support" / "telemetry_probe.py"
+
+
+@pytest.mark.parametrize(
+    "environment",
+    [
+        {},
+        {"ADK_EXPERIMENTAL_TELEMETRY": "true"},
+        {"OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT": "SPAN_AND_EVENT"},
+        {"ADK_TELEMETRY_SCHEMA_VERSION_OPT_IN": "1"},
+        {"ADK_EXPERIMENTAL_TELEMETRY_FEATURES": "all"},
+        {"OTEL_SEMCONV_STABILITY_OPT_IN": "gen_ai_latest_experimental"},
+        {"ADK_TELEMETRY_IGNORE_RUN_CONFIG": "true"},
+    ],
+    ids=str,
+)
+def test_spans_and_logs_are_the_same_in_every_environment(environment: dict[str, str]) -> None:
+    clean = {name: value for name, value in os.environ.items() if not name.startswith(("ADK_", "OTEL_"))}
+    probe = subprocess.run(
+        [sys.executable, str(PROBE)], env={**clean, **environment}, capture_output=True, text=True, check=True
+    )
+    heard = json.loads(probe.stdout)
+    assert heard["default"] == heard["ours"]
+    assert len([line for line in heard["ours"] if line.startswith("span")]) >= 4
+
+
+def test_telemetry_of_the_users_own_is_left_alone() -> None:
+    own = TelemetryConfig(genai_semconv_stability_opt_in="stable")
+    assert effective_run_config(RunConfig(telemetry=own), {}, {}).telemetry is own
