@@ -168,10 +168,8 @@ def test_prepare_sets_state_run_config_and_metadata() -> None:
         assert events[0].actions.state_delta == {"plan": "gold"}
         assert {event.custom_metadata["tenant"] for event in events} == {"ann"}
         limited = await client.send("hi", plan="gold")
-        assert limited.chunks[-1] == {
-            "type": "error",
-            "errorText": "The agent stopped: it reached its limit of model calls.",
-        }
+        assert limited.chunks[-1]["finishReason"] == "length"
+        assert limited.chunks[-1]["messageMetadata"]["limit"] == "model-calls"
 
     asyncio.run(scenario())
 

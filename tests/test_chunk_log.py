@@ -9,7 +9,7 @@ def test_every_cursor_reads_the_same_chunks_from_where_it_stands() -> None:
     log = ChunkLog("s")
     log.append([b"1", b"2"])
     log.append([b"3"])
-    assert [log.since(cursor) for cursor in (0, 1, 3)] == [[b"1", b"2", b"3"], [b"2", b"3"], []]
+    assert [log.since(cursor, 100) for cursor in (0, 1, 3)] == [[b"1", b"2", b"3"], [b"2", b"3"], []]
 
 
 def test_watchers_are_woken_by_chunks_and_by_the_end_until_they_leave() -> None:

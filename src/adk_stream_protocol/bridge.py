@@ -5,12 +5,15 @@ import inspect
 import logging
 import secrets
 from collections.abc import Awaitable, Callable, Collection, Mapping
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, TypedDict
 
 from starlette.requests import HTTPConnection, Request
 from starlette.responses import Response
 
+from .adk.chat import Chat, MessageIds
 from .adk.content import encode_content
+from .adk.history import encode_history, find_turn, title_of, waits_for_the_user
 from .adk.request_run import RequestRun, RunRequest, effective_run_config
 from .adk.runner import AgentLike, build_runner
 from .adk.translator import Translator
@@ -18,13 +21,15 @@ from .chunk_log import ChunkLog
 from .errors import ConfigurationError, NotFound, NoUser, RunActive
 from .limits import Limits
 from .protocol.chunks import SdkVersion
+from .protocol.fold import UIMessage
 from .protocol.messages import ApprovalStyle
-from .protocol.turn import decode_body, decode_turn
+from .protocol.turn import Turn, decode_body, decode_sdk_version, decode_turn
 
 if TYPE_CHECKING:
     from fastapi import APIRouter
     from google.adk.agents.run_config import RunConfig
     from google.adk.artifacts import BaseArtifactService
+    from google.adk.events import Event
     from google.adk.memory import BaseMemoryService
     from google.adk.sessions import BaseSessionService
 
@@ -44,6 +49,15 @@ class Prepared(TypedDict, total=False):
     """Keys of the session's state whose changes the client sees as `data-adk-state`. None by default."""
     send_nodes: bool
     """Whether the client sees outputs and routes of workflow nodes as `data-adk-node`."""
+
+
+class ChatSummary(TypedDict):
+    """One line of the list of chats."""
+
+    id: str
+    title: str
+    updatedAt: str
+    waiting: bool
 
 
 UserId = Callable[[HTTPConnection], str | Awaitable[str | None] | None]
@@ -95,7 +109,7 @@ class ChatBridge:
         self._sdk_version: SdkVersion = sdk_version
         self._approval_style: ApprovalStyle | None = approval_style
         self._prepare = prepare
-        self._runs: dict[tuple[str, str], RequestRun] = {}
+        self._runs: dict[tuple[str, str], RequestRun | None] = {}  # None: a turn is about to start
 
     # The transports stand above the bridge; these two are its only look upwards.
 
@@ -113,7 +127,7 @@ class ChatBridge:
 
     async def aclose(self) -> None:
         """Stop what runs and let go of the runner. For those who do not use the router's lifespan."""
-        await asyncio.gather(*(run.stop() for run in list(self._runs.values())))
+        await asyncio.gather(*(run.stop() for run in self._runs.values() if run is not None))
         if self._owns_runner:
             await self._runner.close()
 
@@ -129,6 +143,8 @@ class ChatBridge:
             raise NoUser
         return user
 
+    # -- a turn -------------------------------------------------------------------------------------------------------
+
     async def open_turn(self, connection: HTTPConnection, user: str, body: bytes, files_root: str) -> ChunkLog:
         """Start the run of one turn, and give the log that it writes. Refuses before anything is stored."""
         header = connection.headers.get("x-ai-sdk-version")
@@ -140,38 +156,44 @@ class ChatBridge:
         key = (user, turn.chat_id)
         if key in self._runs:
             raise RunActive
-        message_id = f"msg-{secrets.token_urlsafe(12)}"
-        ids = {"adk_stream": {"user_message_id": turn.message_id, "message_id": message_id}}
+        self._runs[key] = None  # ours from here on, also while we wait for the session
+        try:
+            run = await self._new_run(self._chat(user, turn.chat_id, files_root), turn, prepared)
+        except BaseException:
+            del self._runs[key]
+            raise
+        self._runs[key] = run
+        run.start()
+        return run.log
+
+    async def _new_run(self, chat: Chat, turn: Turn, prepared: Prepared) -> RequestRun:
+        content, user_message_id = encode_content(turn), turn.message_id
+        if turn.again is not None:
+            session = await chat.load()
+            past = session and turn.target_id and find_turn(session.events, turn.target_id)
+            if past:
+                if turn.again == "regenerate":
+                    content, user_message_id = past.content, past.user_message_id
+                await chat.rewind_before(past.invocation_id)
+            # else the message never got here, or its chat was deleted: it is as good as new
+        ids = MessageIds(user_message_id=user_message_id, message_id=f"msg-{secrets.token_urlsafe(12)}")
+        custom_metadata = {**prepared.get("custom_metadata", {}), **ids.metadata()}
         request = RunRequest(
-            user_id=user,
-            chat_id=turn.chat_id,
-            message_id=message_id,
-            content=encode_content(turn),
-            run_config=effective_run_config(
-                self._run_config,
-                prepared.get("run_config", {}),
-                {**prepared.get("custom_metadata", {}), **ids},
-            ),
+            ids=ids,
+            content=content,
+            run_config=effective_run_config(self._run_config, prepared.get("run_config", {}), custom_metadata),
             state_delta=prepared.get("state_delta"),
-            files_url=f"{files_root}/{turn.chat_id}/files",
         )
         translator = Translator(
-            root_author=self._runner.agent.name if self._runner.agent else "",
+            root_author=chat.root_author,
             sdk_version=turn.sdk_version or self._sdk_version,
             approval_style=turn.approval_style or self._approval_style,
             send_state=prepared.get("send_state", ()),
             send_nodes=prepared.get("send_nodes", False),
         )
-        run = RequestRun(
-            self._runner,
-            request,
-            translator,
-            ChunkLog(secrets.token_urlsafe(3)),
-            on_end=lambda: self._runs.pop(key, None),
-        )
-        self._runs[key] = run
-        run.start()
-        return run.log
+        log = ChunkLog(secrets.token_urlsafe(3))
+        key = (chat.user_id, chat.chat_id)
+        return RequestRun(chat, request, translator, log, self.limits, on_end=lambda: self._runs.pop(key, None))
 
     async def _prepared(self, connection: HTTPConnection, body: bytes) -> Prepared:
         if self._prepare is None:
@@ -181,16 +203,72 @@ class ChatBridge:
             prepared = await prepared
         return prepared or {}
 
+    def running(self, user: str, chat_id: str) -> ChunkLog | None:
+        """The log of the turn that is running in this chat."""
+        run = self._runs.get((user, chat_id))
+        return run.log if run is not None else None
+
+    async def stop(self, user: str, chat_id: str) -> None:
+        """End what runs in this chat, if anything does. When this returns, the next turn may come."""
+        run = self._runs.get((user, chat_id))
+        if run is not None:
+            await run.stop()
+
+    # -- the conversation ---------------------------------------------------------------------------------------------
+
+    async def messages(self, connection: HTTPConnection, user: str, chat_id: str, files_root: str) -> list[UIMessage]:
+        """The conversation as its clients saw it, without the answer that is still running."""
+        chat = self._chat(user, chat_id, files_root)
+        session = await chat.load()
+        if session is None:
+            raise NotFound
+        return await self._history(chat, session.events, connection.headers.get("x-ai-sdk-version"))
+
+    async def _history(self, chat: Chat, events: "list[Event]", sdk_version: str | None) -> list[UIMessage]:
+        run = self._runs.get((chat.user_id, chat.chat_id))
+        return await encode_history(
+            chat,
+            events,
+            sdk_version=decode_sdk_version(None, sdk_version) or self._sdk_version,
+            approval_style=self._approval_style,
+            running=run.message_id if run is not None else None,
+        )
+
+    async def chats(self, user: str, files_root: str) -> list[ChatSummary]:
+        """The user's newest chats, newest first."""
+        listed = await self._runner.session_service.list_sessions(app_name=self._runner.app_name, user_id=user)
+        newest = sorted(listed.sessions, key=lambda session: session.last_update_time, reverse=True)
+        summaries: list[ChatSummary] = []
+        for session in newest[: self.limits.max_listed_chats]:
+            chat = self._chat(user, session.id, files_root)
+            loaded = await chat.load()
+            if loaded is None:  # deleted meanwhile
+                continue
+            told = await self._history(chat, loaded.events, None)
+            updated_at = datetime.fromtimestamp(loaded.last_update_time, UTC).isoformat(timespec="milliseconds")
+            summaries.append(
+                {
+                    "id": session.id,
+                    "title": title_of(told),
+                    "updatedAt": updated_at.replace("+00:00", "Z"),
+                    "waiting": waits_for_the_user(told),
+                }
+            )
+        return summaries
+
+    async def delete(self, user: str, chat_id: str) -> None:
+        chat = self._chat(user, chat_id, "")
+        if await chat.load() is None:
+            raise NotFound
+        await self.stop(user, chat_id)
+        await chat.delete()
+
     async def load_file(self, user: str, chat_id: str, name: str, version: int | None) -> tuple[bytes, str]:
         """An artifact of the caller's own chat: its bytes and media type."""
-        service = self._runner.artifact_service
-        part = service and await service.load_artifact(
-            app_name=self._runner.app_name, user_id=user, session_id=chat_id, filename=name, version=version
-        )
-        if not part:
+        file = await self._chat(user, chat_id, "").load_file(name, version)
+        if file is None:
             raise NotFound
-        if part.inline_data is not None and part.inline_data.data is not None:
-            return part.inline_data.data, part.inline_data.mime_type or "application/octet-stream"
-        if part.text is not None:
-            return part.text.encode("utf-8", "replace"), "text/plain; charset=utf-8"
-        raise NotFound
+        return file
+
+    def _chat(self, user: str, chat_id: str, files_root: str) -> Chat:
+        return Chat(self._runner, user, chat_id, f"{files_root}/{chat_id}/files")

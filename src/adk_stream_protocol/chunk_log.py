@@ -1,7 +1,7 @@
 """The log of one stream segment. A run appends; a reader is a cursor, be it slow, dropped, second or resumed."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 
 class ChunkLog:
@@ -9,12 +9,16 @@ class ChunkLog:
 
     def __init__(self, segment: str) -> None:
         self.segment = segment
+        self.size_bytes = 0
+        self.on_readers_changed: Callable[[], None] = lambda: None
         self._chunks: list[bytes] = []
         self._closed = False
         self._wakers: set[asyncio.Event] = set()
 
     def append(self, chunks: Sequence[bytes]) -> None:
         self._chunks.extend(chunks)
+        for chunk in chunks:
+            self.size_bytes += len(chunk)
         self._wake()
 
     def close(self) -> None:
@@ -25,16 +29,33 @@ class ChunkLog:
     def is_closed(self) -> bool:
         return self._closed
 
-    def since(self, cursor: int) -> list[bytes]:
-        """All that is ready after the cursor: what is ready together leaves together."""
-        return self._chunks[cursor:]
+    @property
+    def is_read(self) -> bool:
+        return bool(self._wakers)
+
+    def __len__(self) -> int:
+        return len(self._chunks)
+
+    def since(self, cursor: int, max_bytes: int) -> list[bytes]:
+        """What is ready after the cursor: what is ready together leaves together, up to a bound but at least one."""
+        ready = self._chunks[cursor:]
+        if self.size_bytes <= max_bytes:
+            return ready
+        taken = 0
+        for count, chunk in enumerate(ready):
+            taken += len(chunk)
+            if taken > max_bytes:
+                return ready[: max(count, 1)]
+        return ready
 
     def watch(self, waker: asyncio.Event) -> None:
         """Set `waker` whenever there may be something to read, until `unwatch`."""
         self._wakers.add(waker)
+        self.on_readers_changed()
 
     def unwatch(self, waker: asyncio.Event) -> None:
         self._wakers.discard(waker)
+        self.on_readers_changed()
 
     def _wake(self) -> None:
         for waker in self._wakers:

@@ -21,6 +21,27 @@ class Limits:
     max_body_bytes: int = 32 * MIB
     """The whole request as it arrives: the JSON above and one file of full size in base64."""
 
+    max_run_s: float = 600
+    """A run's wall time, after which it ends with a `finish` that says so. Longer than any chat answer; shorter than
+    what an agent that runs in circles may cost."""
+
+    unread_run_s: float = 120
+    """How long a run goes on that nobody reads, unless a tool is at work. A reload takes seconds, a tunnel a minute.
+    0 stops a run with its last reader."""
+
+    max_log_bytes: int = 64 * MIB
+    """What one run may write. Kept in memory until it ends, so that readers can come back; generated images are the
+    only way to get there."""
+
+    max_listed_chats: int = 50
+    """How many chats are listed, the newest first. Each is read for its title."""
+
+    max_send_bytes: int = 256 * 1024
+    """What a reader takes at a time, and so all that is buffered for it."""
+
+    send_timeout_s: float = 30
+    """How long one send may take. A reader that is slower is cut off, and may resume."""
+
     ping_interval_s: float = 15
     """Silence after which a comment is sent, so that proxies (60 s in nginx) keep the stream open."""
 

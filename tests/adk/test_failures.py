@@ -1,7 +1,6 @@
 """What a client is told of a failure: one of a few sentences, never the failure's own words."""
 
 import pytest
-from google.adk.agents.invocation_context import LlmCallsLimitExceededError
 from google.genai import errors as genai_errors
 
 from adk_stream_protocol.adk.failures import public_failure_text
@@ -26,7 +25,6 @@ SECRET = {"error": {"message": "key 1234", "status": "SECRET"}}
         ("RuntimeError", FAILED),
         (RuntimeError("429"), FAILED),
         (RuntimeError("key 1234"), FAILED),
-        (LlmCallsLimitExceededError("key 1234"), "The agent stopped: it reached its limit of model calls."),
     ],
 )
 def test_each_failure_has_its_sentence(failure: Exception | str, told: str) -> None:

@@ -74,8 +74,7 @@ def test_the_limit_of_model_calls_is_told_as_such() -> None:
     script = [[called("c1", "weather")], [called("c2", "weather")]]
     failed = run(speaker(*script, tools=[weather]), max_llm_calls=1)
     assert failed.failure is not None
-    assert lines(translate(failed))[-1] == f"error {public_failure_text(failed.failure)}"
-    assert "limit" in lines(translate(failed))[-1]
+    assert lines(translate(failed))[-1] == 'finish length {"limit": "model-calls"}'
 
 
 def test_an_error_event_without_an_exception_is_an_error() -> None:

@@ -3,7 +3,7 @@
 import json
 from typing import Any, Literal
 
-from adk_stream_protocol.protocol.chunks import AnyChunk, SdkVersion, encode_chunk
+from adk_stream_protocol.protocol.chunks import AnyChunk, SdkVersion, encode_json
 
 Wire = dict[str, Any]
 Terminal = Literal["finish", "abort", "error"]
@@ -12,7 +12,7 @@ TERMINALS: tuple[Terminal, ...] = ("finish", "abort", "error")
 
 def wire(chunks: list[AnyChunk]) -> list[Wire]:
     """The chunks as a client reads them."""
-    return [json.loads(encode_chunk(chunk)) for chunk in chunks]
+    return [json.loads(encode_json(chunk)) for chunk in chunks]
 
 
 def kinds(written: list[Wire]) -> list[str]:

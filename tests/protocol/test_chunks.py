@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from pydantic import BaseModel
 
 from adk_stream_protocol.protocol import chunks as c
-from adk_stream_protocol.protocol.chunks import encode_chunk
+from adk_stream_protocol.protocol.chunks import encode_json
 
 LONE_SURROGATE = "\ud83d"
 ADK = {"adk": {"author": "root"}}
@@ -99,7 +99,7 @@ EVERY_KIND = [
 
 @pytest.mark.parametrize(("chunk", "expected"), EVERY_KIND, ids=lambda value: type(value).__name__)
 def test_each_kind_has_exactly_these_fields(chunk: c.AnyChunk, expected: str) -> None:
-    assert encode_chunk(chunk).decode() == expected
+    assert encode_json(chunk).decode() == expected
 
 
 def test_the_table_above_holds_every_kind() -> None:
@@ -111,7 +111,7 @@ def test_the_table_above_holds_every_kind() -> None:
 
 def output_of(value: Any) -> Any:
     """The `output` that a client reads when a tool returned `value`."""
-    encoded = encode_chunk(c.ToolOutputAvailable("a", value))
+    encoded = encode_json(c.ToolOutputAvailable("a", value))
     parsed = json.loads(encoded.decode("utf-8", "strict"), parse_constant=lambda name: pytest.fail(name))
     assert parsed.keys() == {"type", "toolCallId", "output"}
     return parsed["output"]
@@ -225,12 +225,12 @@ def test_half_an_emoji_is_replaced_and_the_rest_of_the_value_stays(value: Any, s
     ids=lambda value: type(value).__name__,
 )
 def test_a_repaired_chunk_keeps_its_fields_and_gains_no_null(chunk: c.AnyChunk, expected: Any) -> None:
-    assert json.loads(encode_chunk(chunk)) == expected
+    assert json.loads(encode_json(chunk)) == expected
 
 
 def test_text_of_every_script_stays_as_it_is() -> None:
     text = '日本語 é 😀 \u2028\u2029 \x00 </script> " \\'
-    assert json.loads(encode_chunk(c.TextDelta("t1", text)))["delta"] == text
+    assert json.loads(encode_json(c.TextDelta("t1", text)))["delta"] == text
 
 
 class FailsToShowItself:
@@ -298,7 +298,7 @@ def nested(depth: int, wrap: Any) -> Any:
 
 @pytest.mark.parametrize("wrap", [lambda v: [v], lambda v: {"k": v}, lambda v: (v, 1), lambda v: Pair(v, 1)])
 def test_nesting_without_end_in_sight_is_cut(wrap: Any) -> None:
-    encoded = encode_chunk(c.Data("data-adk-x", nested(5000, wrap)))
+    encoded = encode_json(c.Data("data-adk-x", nested(5000, wrap)))
     assert b"core" not in encoded
     assert len(re.findall(rb"[\[{]", encoded)) <= 102
     json.loads(encoded)
@@ -312,7 +312,7 @@ def test_a_list_that_holds_itself_is_cut() -> None:
     circle: list[Any] = ["x"]
     circle.append(circle)
     assert output_of(circle)[0] == "x"
-    assert b'"..."' in encode_chunk(c.Data("data-adk-x", circle))
+    assert b'"..."' in encode_json(c.Data("data-adk-x", circle))
 
 
 class CountedList(list[Any]):
@@ -356,4 +356,4 @@ any_value = st.recursive(
 @given(any_value, any_text)
 def test_any_value_becomes_one_line_of_strict_json(value: Any, text: str) -> None:
     output_of(value)
-    assert b"\n" not in encode_chunk(c.Data("data-adk-x", value, text))
+    assert b"\n" not in encode_json(c.Data("data-adk-x", value, text))

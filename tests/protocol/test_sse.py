@@ -7,7 +7,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from adk_stream_protocol.protocol import sse
-from adk_stream_protocol.protocol.chunks import TextDelta, encode_chunk
+from adk_stream_protocol.protocol.chunks import TextDelta, encode_json
 
 
 def read_events(stream: bytes) -> list[tuple[str, str]]:
@@ -51,7 +51,7 @@ def test_framing_in_one_go_and_one_by_one_gives_the_same_bytes() -> None:
     st.lists(st.text(st.sampled_from('a: \n\r\u2028\u2029\x85\x00"\\😀') | st.characters(exclude_categories=["Cs"])))
 )
 def test_no_text_breaks_out_of_its_event(texts: list[str]) -> None:
-    stream = sse.encode_events(b"s", 0, [encode_chunk(TextDelta("t1", text)) for text in texts])
+    stream = sse.encode_events(b"s", 0, [encode_json(TextDelta("t1", text)) for text in texts])
     events = read_events(sse.PING + stream + sse.PING + sse.DONE)
     assert [event_id for event_id, _ in events[:-1]] == [f"s-{n}" for n in range(len(texts))]
     assert [json.loads(data)["delta"] for _, data in events[:-1]] == texts

@@ -55,8 +55,10 @@ def parts_of(*parts: Any, limits: Limits = LIMITS) -> tuple[TextInput | FileInpu
 # -- accepted ---------------------------------------------------------------------------------------------------------
 
 
-def hello(chat_id: str = "chat", message_id: str | None = "u1", version: Any = None, style: Any = None) -> Turn:
-    return Turn(chat_id, message_id, (TextInput("hi"),), version, style)
+def hello(
+    chat_id: str = "chat", message_id: str | None = "u1", version: Any = None, style: Any = None, **again: Any
+) -> Turn:
+    return Turn(chat_id, message_id, (TextInput("hi"),), version, style, **again)
 
 
 HELLO = hello()
@@ -72,6 +74,15 @@ ANSWER = {"id": "m1", "role": "assistant", "parts": [{"type": "step-start"}, TOO
         pytest.param(body(messages=None, message=user()), HELLO, id="only-the-last-message"),
         pytest.param(body(user(text("no")), message=user()), HELLO, id="message-outranks-messages"),
         pytest.param(b'{"message":null,' + body()[1:], HELLO, id="message-null"),
+        pytest.param(body(messageId="u1"), hello(again="edit", target_id="u1"), id="an-edited-message"),
+        pytest.param(
+            body(trigger="regenerate-message"), hello(again="regenerate", target_id="u1"), id="the-last-answer-again"
+        ),
+        pytest.param(
+            body(trigger="regenerate-message", messageId="a7"),
+            hello(again="regenerate", target_id="a7"),
+            id="an-earlier-answer-again",
+        ),
         pytest.param(b'{"messageId":null,"sdkVersion":null,' + body()[1:], HELLO, id="optional-fields-null"),
         pytest.param(body(trigger=None), HELLO, id="no-trigger"),
         pytest.param(
@@ -196,8 +207,7 @@ UNPRINTABLE_IDS = {"terminal-control": "a\u009b31m", "right-to-left-override": "
         *(pytest.param(body(id=bad), id=f"chat-id-{name}") for name, bad in UNPRINTABLE_IDS.items()),
         pytest.param(body(user(id=7)), id="message-id-of-another-type"),
         pytest.param(body(messageId="a b"), id="bad-messageId"),
-        pytest.param(body(messageId="u1"), id="an-edited-message"),
-        pytest.param(body(trigger="regenerate-message"), id="answer-again"),
+        pytest.param(body(trigger="resume-stream"), id="unknown-trigger"),
         pytest.param(body(trigger="other"), id="unknown-trigger"),
         pytest.param(body(trigger=1), id="trigger-of-another-type"),
         pytest.param(body(messages=None), id="no-messages"),

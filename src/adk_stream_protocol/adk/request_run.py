@@ -5,73 +5,83 @@ import logging
 import os
 from collections.abc import Callable, Mapping
 from contextlib import aclosing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
-from urllib.parse import quote
 
 from google.adk.agents.run_config import (
     RunConfig,
     StreamingMode,  # pyright: ignore[reportPrivateImportUsage] -- the documented path
 )
 from google.adk.errors.session_not_found_error import SessionNotFoundError
-from google.adk.runners import Runner
+from google.adk.events import Event
 from google.adk.telemetry.context import TelemetryConfig
 from google.genai import types
 
 from ..chunk_log import ChunkLog
+from ..limits import Limits
 from ..protocol.chunks import AnyChunk, encode_chunks
-from .translator import ArtifactFile, Translator
+from .chat import Chat, MessageIds
+from .translator import Translator
 
 logger = logging.getLogger(__name__)
+
+_STOP_GRACE_S = 5  # for tools that do not listen; ADK ends everything else at once
 
 
 @dataclass(frozen=True, kw_only=True)
 class RunRequest:
-    """What to run, for whom."""
+    """What to run."""
 
-    user_id: str
-    chat_id: str
-    message_id: str
+    ids: MessageIds
     content: types.Content
     run_config: RunConfig
     state_delta: dict[str, Any] | None
-    files_url: str
 
 
 class RequestRun:
-    """A run that belongs to its session: readers come and go, it goes on."""
+    """A run that belongs to its session: readers come and go, it goes on until it is done, stopped or out of bounds."""
 
     def __init__(
         self,
-        runner: Runner,
+        chat: Chat,
         request: RunRequest,
         translator: Translator,
         log: ChunkLog,
+        limits: Limits,
         on_end: Callable[[], object],
     ) -> None:
         self.log = log
-        self._on_end = on_end
-        self._runner = runner
+        self.message_id = request.ids.message_id
+        self._chat = chat
         self._request = request
         self._translator = translator
+        self._limits = limits
+        self._on_end = on_end
         self._abort = asyncio.Event()
+        self._limit: str | None = None  # which one has ended the run
+        self._invocation_id = ""
         self._task: asyncio.Task[None] | None = None
+        self._stopping: asyncio.Task[None] | None = None
+        self._unread_timer: asyncio.TimerHandle | None = None
 
     def start(self) -> None:
-        self._write(self._translator.start(self._request.message_id))
+        self._write(self._translator.start(self.message_id or ""))
         self._task = asyncio.create_task(self._drive(), name=f"adk-stream run {self.log.segment}")
+        self.log.on_readers_changed = self._watch_readers
+        self._watch_readers()
 
     async def stop(self) -> None:
-        """End the run for good: ADK closes the model and seals open calls before the task is cancelled."""
+        """End the run: ADK closes the model and seals open calls; what does not listen is cancelled."""
         self._abort.set()
         if self._task is not None:
-            await asyncio.wait([self._task], timeout=5)
+            await asyncio.wait([self._task], timeout=_STOP_GRACE_S)
             self._task.cancel()
             await asyncio.wait([self._task])
 
     async def _drive(self) -> None:
-        last_words = self._translator.abort
+        time_limit = asyncio.get_running_loop().call_later(self._limits.max_run_s, self._end_by, "time")
+        last_words: Callable[[], list[AnyChunk]] = self._translator.abort
         try:
             await self._consume_in_session()
             if not self._abort.is_set():
@@ -80,7 +90,14 @@ class RequestRun:
             _log_failure(error, self.log.segment)
             last_words = partial(self._translator.fail, error)
         finally:
-            self._on_end()  # first: a client that reads the last chunk may send its next turn at once
+            time_limit.cancel()
+            self.log.on_readers_changed = lambda: None
+            if self._unread_timer is not None:
+                self._unread_timer.cancel()
+            if self._limit is not None:
+                last_words = partial(self._translator.finish, self._limit)
+            await self._keep_what_was_said()
+            self._on_end()  # before the last chunk: a client that reads it may send its next turn at once
             self._write(last_words())
             self.log.close()
 
@@ -88,18 +105,14 @@ class RequestRun:
         try:
             await self._consume()
         except SessionNotFoundError:  # a runner of the user's own that does not create sessions
-            await self._runner.session_service.create_session(
-                app_name=self._runner.app_name,
-                user_id=self._request.user_id,
-                session_id=self._request.chat_id,
-            )
+            await self._chat.create()
             await self._consume()
 
     async def _consume(self) -> None:
-        request = self._request
-        events = self._runner.run_async(
-            user_id=request.user_id,
-            session_id=request.chat_id,
+        chat, request = self._chat, self._request
+        events = chat.runner.run_async(
+            user_id=chat.user_id,
+            session_id=chat.chat_id,
             new_message=request.content,
             state_delta=request.state_delta,
             run_config=request.run_config,
@@ -107,32 +120,63 @@ class RequestRun:
         )
         async with aclosing(events):
             async for event in events:
+                self._invocation_id = event.invocation_id
                 if event.partial:  # nearly all of them, and never with artifacts
                     self._write(self._translator.feed(event))
                 else:
-                    self._write(self._translator.feed(event, await self._artifacts(event.actions.artifact_delta)))
+                    files = await chat.files(event.actions.artifact_delta)
+                    self._write(self._translator.feed(event, files))
 
     def _write(self, chunks: list[AnyChunk]) -> None:
         if chunks:
             self.log.append(encode_chunks(chunks))
+            if self.log.size_bytes > self._limits.max_log_bytes and not self._abort.is_set():
+                self._end_by("size")
 
-    async def _artifacts(self, delta: Mapping[str, int]) -> dict[str, ArtifactFile] | None:
-        service = self._runner.artifact_service
-        if not delta or service is None:
-            return None
-        files: dict[str, ArtifactFile] = {}
-        for filename, version in delta.items():
-            saved = await service.get_artifact_version(
-                app_name=self._runner.app_name,
-                user_id=self._request.user_id,
-                session_id=self._request.chat_id,
-                filename=filename,
-                version=version,
+    async def _keep_what_was_said(self) -> None:
+        """ADK stores nothing of an answer that does not come to its end, but the user has read it."""
+        half_said = self._translator.half_said()
+        if self._limit is not None and not half_said:
+            half_said.append((self._chat.root_author, None, []))  # for the limit alone
+        ids = replace(self._request.ids, limit=self._limit)
+        events = [
+            Event(
+                author=author,
+                branch=branch,
+                invocation_id=self._invocation_id,
+                content=types.Content(role="model", parts=parts) if parts else None,
+                custom_metadata=ids.metadata(),
             )
-            media_type = (saved.mime_type if saved else None) or "application/octet-stream"
-            url = f"{self._request.files_url}/{quote(filename, safe='')}?version={version}"
-            files[filename] = ArtifactFile(url, media_type)
-        return files
+            for author, branch, parts in half_said
+            if self._invocation_id  # else nothing was stored to which it could belong
+        ]
+        try:
+            await self._chat.append(events)
+        except Exception as error:  # the session is gone or busy: the stream must end all the same
+            _log_failure(error, self.log.segment)
+
+    # -- bounds -------------------------------------------------------------------------------------------------------
+
+    def _end_by(self, limit: str) -> None:
+        self._limit = limit
+        self._stop_soon()
+
+    def _stop_soon(self) -> None:
+        self._stopping = asyncio.create_task(self.stop(), name=f"adk-stream stop {self.log.segment}")
+
+    def _watch_readers(self) -> None:
+        if self._unread_timer is not None:
+            self._unread_timer.cancel()
+            self._unread_timer = None
+        if not self.log.is_read:
+            loop = asyncio.get_running_loop()
+            self._unread_timer = loop.call_later(self._limits.unread_run_s, self._nobody_reads)
+
+    def _nobody_reads(self) -> None:
+        if self._translator.tool_is_at_work:  # it may be paying: let it finish, and look again
+            self._unread_timer = asyncio.get_running_loop().call_later(1, self._nobody_reads)
+        else:
+            self._stop_soon()
 
 
 def _log_failure(error: Exception, segment: str) -> None:

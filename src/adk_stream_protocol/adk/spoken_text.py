@@ -49,6 +49,14 @@ class SpokenText:
                 return len(said)
         return None
 
+    def unconfirmed(self) -> list[tuple[TextKind, str]]:
+        """All that was said since the last whole; thoughts come first."""
+        kinds: tuple[TextKind, ...] = ("reasoning", "text")
+        said: list[tuple[TextKind, str]] = [
+            (kind, "".join(piece for run in self._runs[kind] for piece in run.pieces)) for kind in kinds
+        ]
+        return [(kind, text) for kind, text in said if text]
+
     def forget(self) -> None:
         self._runs = {"text": [], "reasoning": []}
         self._newest.clear()

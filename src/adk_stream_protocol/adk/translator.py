@@ -25,6 +25,8 @@ _CONFIRMATION = "adk_request_confirmation"
 _CREDENTIAL = "adk_request_credential"
 _CONTROL_FLOW = frozenset({"transfer_to_agent", "set_model_response", "finish_task", "exit_loop"})
 
+_TOO_MANY_MODEL_CALLS = "LlmCallsLimitExceededError"  # ADK's code for it is the name of what it raises
+
 _TEXT_KINDS: tuple[TextKind, ...] = ("text", "reasoning")
 
 _CONTENT_FILTER = (
@@ -95,14 +97,18 @@ class Translator:
         self._usage = Usage()
         self._finish_reason: FinishReason | None = None
         self._failure: str | None = None
+        self._limit: str | None = None
 
     # -- the segment --------------------------------------------------------------------------------------------------
 
     def start(self, message_id: str) -> list[AnyChunk]:
         return self._writer.start(message_id)
 
-    def finish(self) -> list[AnyChunk]:
-        """The run is over: nothing more will come."""
+    def finish(self, limit: str | None = None) -> list[AnyChunk]:
+        """The run is over: nothing more will come. `limit`: which one has ended it."""
+        limit = limit or self._limit
+        if limit is not None:
+            return self._writer.finish("length", {**(self._usage.metadata() or {}), "limit": limit})
         if self._failure is not None:
             return self._writer.error(self._failure)
         out: list[AnyChunk] = []
@@ -115,10 +121,25 @@ class Translator:
 
     def fail(self, error: Exception) -> list[AnyChunk]:
         """The run raised. ADK has told of it in an event before; the client hears it once."""
+        if self._limit is not None:
+            return self.finish()
         return self._writer.error(public_failure_text(error))
 
     def abort(self) -> list[AnyChunk]:
         return self._writer.abort()
+
+    @property
+    def tool_is_at_work(self) -> bool:
+        return self._writer.runs_a_tool
+
+    def half_said(self) -> list[tuple[str, str | None, list[types.Part]]]:
+        """What agents have said without coming to an end, by author and branch. ADK keeps none of it."""
+        said = [(key, speaker.said.unconfirmed()) for key, speaker in self._speakers.items()]
+        return [
+            (author, branch, [types.Part(text=text, thought=kind == "reasoning" or None) for kind, text in pieces])
+            for (author, branch), pieces in said
+            if pieces
+        ]
 
     # -- events -------------------------------------------------------------------------------------------------------
 
@@ -328,7 +349,8 @@ class Translator:
                 continue  # a hidden call's, another message's, or a second result
             if result.id in event.actions.requested_tool_confirmations:
                 continue  # a placeholder: the real result follows the person's answer
-            out += self._tool_result(call_id, result, is_progress=call_id in self._long_running)
+            is_progress = call_id in self._long_running and event.author != "user"
+            out += self._tool_result(call_id, result, is_progress=is_progress)
         return out
 
     def _tool_result(self, call_id: str, result: types.FunctionResponse, *, is_progress: bool) -> list[AnyChunk]:
@@ -418,6 +440,8 @@ class Translator:
         known = FINISH_REASONS.get(event.error_code)
         if known is not None:
             self._finish_reason = known
+        elif event.error_code == _TOO_MANY_MODEL_CALLS:
+            self._limit = "model-calls"
         else:
             self._failure = public_failure_text(event.error_code)
 

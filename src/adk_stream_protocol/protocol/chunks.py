@@ -179,16 +179,17 @@ _encoder = msgspec.json.Encoder(enc_hook=_as_json)
 
 def encode_chunks(chunks: Sequence[AnyChunk]) -> list[bytes]:
     if len(chunks) == 1:  # nearly always, and the comprehension would cost more than the encoding
-        return [encode_chunk(chunks[0])]
-    return [encode_chunk(chunk) for chunk in chunks]
+        return [encode_json(chunks[0])]
+    return [encode_json(chunk) for chunk in chunks]
 
 
-def encode_chunk(chunk: AnyChunk) -> bytes:
-    """The chunk as JSON. Never fails: what JSON or UTF-8 cannot hold is replaced, not sent and not raised."""
+def encode_json(value: Any) -> bytes:
+    """A chunk, or anything else that holds what tools returned. Never fails: what JSON or UTF-8 cannot hold is
+    replaced, not sent and not raised."""
     try:
-        return _encoder.encode(chunk)
+        return _encoder.encode(value)
     except Exception:
-        return _encoder.encode(_printable(chunk, ()))
+        return _encoder.encode(_printable(value, ()))
 
 
 _MAX_DEPTH = 100  # V8 and zod cope with more, but no tool result that a person reads is that deep

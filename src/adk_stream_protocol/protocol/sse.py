@@ -15,7 +15,20 @@ DONE = b"data: [DONE]\n\n"
 
 
 def encode_events(segment: bytes, first: int, chunks: Sequence[bytes]) -> bytes:
-    """Frame encoded chunks, numbered from `first`. The id is a cursor for `Last-Event-ID`; clients ignore it."""
+    """Frame encoded chunks, numbered from `first`."""
     if len(chunks) == 1:  # as in encode_chunks
-        return b"".join((b"id: ", segment, b"-%d\ndata: " % first, chunks[0], b"\n\n"))
-    return b"".join([b"id: %b-%d\ndata: %b\n\n" % (segment, first + n, chunk) for n, chunk in enumerate(chunks)])
+        return encode_event(segment, first, chunks[0])
+    return b"".join([encode_event(segment, first + n, chunk) for n, chunk in enumerate(chunks)])
+
+
+def encode_event(segment: bytes, place: int, chunk: bytes) -> bytes:
+    """The id is a cursor: `Last-Event-ID` continues after it. Clients of the AI SDK ignore it."""
+    return b"".join((b"id: ", segment, b"-%d\ndata: " % place, chunk, b"\n\n"))
+
+
+def decode_cursor(last_event_id: str | None, segment: str) -> int | None:
+    """Where a reader goes on who has read up to this id; None if it has read something else."""
+    named, _, place = (last_event_id or "").rpartition("-")
+    if named != segment or not (place.isascii() and place.isdigit() and len(place) < 10):
+        return None
+    return int(place) + 1

@@ -4,7 +4,7 @@ import base64
 import binascii
 import re
 from dataclasses import dataclass
-from typing import Any, TypeVar, cast
+from typing import Any, Literal, TypeVar, cast
 from urllib.parse import unquote_to_bytes
 
 import msgspec
@@ -29,6 +29,9 @@ class FileInput:
     filename: str | None = None
 
 
+Again = Literal["regenerate", "edit"]
+
+
 @dataclass(frozen=True, slots=True)
 class Turn:
     """One user message for one chat. Everything else of the conversation is in the session."""
@@ -38,6 +41,10 @@ class Turn:
     parts: tuple[TextInput | FileInput, ...]
     sdk_version: SdkVersion | None
     approval_style: ApprovalStyle | None
+    again: Again | None = None
+    """Whether the conversation goes back to the message `target_id` first: to answer it anew, or to have said
+    something else."""
+    target_id: str | None = None
 
 
 def decode_turn(body: bytes, limits: Limits, *, sdk_version_header: str | None = None) -> Turn:
@@ -56,11 +63,13 @@ def decode_turn(body: bytes, limits: Limits, *, sdk_version_header: str | None =
         raise NotFound()
     if head.role != "user":
         raise MalformedRequest("The last message must be the user's.")
-    if request.trigger != "submit-message" or request.message_id is not None:
-        raise MalformedRequest("Answering again and editing are not supported: send a new message.")
+    message_id = None if head.id is None else _identifier(head.id, "id of the message")
+    again = _again(request)
     return Turn(
         chat_id=chat_id,
-        message_id=None if head.id is None else _identifier(head.id, "id of the message"),
+        message_id=message_id,
+        again=again,
+        target_id=(request.message_id or message_id) if again else None,
         parts=_user_parts(_decode(last, UserMessage).parts, limits),
         sdk_version=decode_sdk_version(request.sdk_version, sdk_version_header),
         approval_style=request.approval_style,
@@ -76,6 +85,14 @@ def _decode(body: bytes | msgspec.Raw, shape: type[_Shape]) -> _Shape:
         return msgspec.json.decode(body, type=shape)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         raise MalformedRequest() from None
+
+
+def _again(request: RequestBody) -> Again | None:
+    if request.trigger == "regenerate-message":
+        return "regenerate"
+    if request.trigger != "submit-message":
+        raise MalformedRequest("The trigger must be submit-message or regenerate-message.")
+    return None if request.message_id is None else "edit"
 
 
 def _is_null(value: msgspec.Raw) -> bool:

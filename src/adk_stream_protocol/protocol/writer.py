@@ -127,6 +127,11 @@ class ChunkWriter:
         return any(call.state in ("awaiting-client", "preliminary") for call in self._calls.values())
 
     @property
+    def runs_a_tool(self) -> bool:
+        """Whether a call has all it needs and no result yet."""
+        return any(call.state == "input-available" for call in self._calls.values())
+
+    @property
     def is_idle(self) -> bool:
         """Nothing is open: a new step would separate nothing that belongs together."""
         return not self._texts and not any(

@@ -2,7 +2,9 @@
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable
+import sys
+from collections.abc import Awaitable, Callable, Generator, Iterator
+from contextlib import contextmanager
 from functools import wraps
 
 from starlette.requests import ClientDisconnect, Request
@@ -14,6 +16,7 @@ from ..chunk_log import ChunkLog
 from ..errors import BridgeError, RunActive, WrongMediaType
 from ..limits import Limits
 from ..protocol import sse
+from ..protocol.replay import replayed
 from ..protocol.turn import BodyMeter
 from .security import cors_headers
 
@@ -32,6 +35,15 @@ async def _turn(bridge: ChatBridge, request: Request) -> Response:
     body = await _read_body(request, bridge.limits)
     log = await bridge.open_turn(request, user, body, request.url.path.rstrip("/"))
     return EventStreamResponse(log, bridge.limits)
+
+
+def resume(bridge: ChatBridge, request: Request, user: str, chat_id: str) -> Response:
+    """The running turn, from its start or after the cursor that the client names; 204 when nothing runs."""
+    log = bridge.running(user, chat_id)
+    if log is None:
+        return Response(status_code=204)
+    cursor = sse.decode_cursor(request.headers.get("last-event-id"), log.segment)
+    return EventStreamResponse(log, bridge.limits, cursor=cursor if cursor is None or cursor <= len(log) else None)
 
 
 async def answering(bridge: ChatBridge, request: Request, work: Awaitable[Response]) -> Response:
@@ -71,49 +83,72 @@ async def _read_body(request: Request, limits: Limits) -> bytes:
 class EventStreamResponse(Response):
     """Reads a log to its end. When the client leaves, only the reading ends."""
 
-    def __init__(self, log: ChunkLog, limits: Limits, *, cursor: int = 0) -> None:
+    def __init__(self, log: ChunkLog, limits: Limits, *, cursor: int | None = 0) -> None:
+        """From `cursor` on; None: from the start, for a client that begins anew."""
         # Not Response.__init__: it would announce a content length.
         self.status_code = 200
         self.background = None
         self.init_headers(sse.HEADERS)
         self._log = log
-        self._ping_interval_s = limits.ping_interval_s
+        self._limits = limits
         self._cursor = cursor
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         waker = asyncio.Event()
         gone = asyncio.create_task(_until_disconnect(receive))
         gone.add_done_callback(lambda _: waker.set())
-        pinger = _Pinger(self._ping_interval_s, waker)
+        timer = _ReaderTimer(self._limits, waker)
         self._log.watch(waker)
         try:
             await send({"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers})
-            await self._send_all(send, waker, gone, pinger)
+            await self._send_all(send, waker, gone, timer)
         except OSError:
             pass  # the connection broke while we wrote; the run does not care
+        except asyncio.CancelledError:
+            if not timer.has_cut_off:
+                raise
         finally:
             self._log.unwatch(waker)
-            pinger.stop()
+            timer.stop()
             gone.cancel()
 
-    async def _send_all(self, send: Send, waker: asyncio.Event, gone: asyncio.Task[None], pinger: "_Pinger") -> None:
+    async def _send_all(
+        self, send: Send, waker: asyncio.Event, gone: asyncio.Task[None], timer: "_ReaderTimer"
+    ) -> None:
         segment = self._log.segment.encode()
+        cursor = self._cursor
+        if cursor is None:
+            cursor = len(self._log)
+            for batch in _batches(segment, replayed(self._log.since(0, sys.maxsize)), self._limits.max_send_bytes):
+                with timer.sending():
+                    await send(_body(batch, more=True))
         while not gone.done():
-            chunks = self._log.since(self._cursor)
-            ends = self._log.is_closed
+            chunks = self._log.since(cursor, self._limits.max_send_bytes)
+            ends = self._log.is_closed and cursor + len(chunks) == len(self._log)
             if chunks or ends:
-                body = sse.encode_events(segment, self._cursor, chunks)
-                self._cursor += len(chunks)
-                await send(_body(body + sse.DONE if ends else body, more=not ends))
+                body = sse.encode_events(segment, cursor, chunks)
+                cursor += len(chunks)
+                with timer.sending():
+                    await send(_body(body + sse.DONE if ends else body, more=not ends))
                 if ends:
                     return
-                pinger.reset()
-            elif pinger.is_due:
-                await send(_body(sse.PING, more=True))
-                pinger.reset()
+            elif timer.ping_is_due:
+                with timer.sending():
+                    await send(_body(sse.PING, more=True))
             else:
                 waker.clear()
                 await waker.wait()
+
+
+def _batches(segment: bytes, events: list[tuple[int, bytes]], max_bytes: int) -> Iterator[bytes]:
+    batch = bytearray()
+    for place, chunk in events:
+        batch += sse.encode_event(segment, place, chunk)
+        if len(batch) >= max_bytes:
+            yield bytes(batch)
+            batch.clear()
+    if batch:
+        yield bytes(batch)
 
 
 def _body(data: bytes, *, more: bool) -> Message:
@@ -125,31 +160,43 @@ async def _until_disconnect(receive: Receive) -> None:
         pass
 
 
-class _Pinger:
-    """Wakes the reader after a silence. One timer a silence, none a chunk."""
+class _ReaderTimer:
+    """Wakes a reader after a silence, and cuts one off that does not take what it is sent. One timer, none a chunk."""
 
-    def __init__(self, interval_s: float, waker: asyncio.Event) -> None:
+    def __init__(self, limits: Limits, waker: asyncio.Event) -> None:
         self._loop = asyncio.get_running_loop()
-        self._interval_s = interval_s
+        self._task = asyncio.current_task()
+        self._limits = limits
         self._waker = waker
-        self._last = self._loop.time()
-        self._timer = self._loop.call_later(interval_s, self._tick)
-        self.is_due = False
+        self._is_sending = False
+        self._since = self._loop.time()
+        self._timer = self._loop.call_later(self._interval_s, self._tick)
+        self.ping_is_due = False
+        self.has_cut_off = False
 
-    def reset(self) -> None:
-        self._last = self._loop.time()
-        self.is_due = False
+    @property
+    def _interval_s(self) -> float:
+        return min(self._limits.ping_interval_s, self._limits.send_timeout_s)
+
+    @contextmanager
+    def sending(self) -> Generator[None]:
+        self._is_sending, self._since = True, self._loop.time()
+        yield
+        self._is_sending, self._since, self.ping_is_due = False, self._loop.time(), False
 
     def stop(self) -> None:
         self._timer.cancel()
 
     def _tick(self) -> None:
-        left = self._last + self._interval_s - self._loop.time()
-        if left <= 0:
-            self.is_due = True
+        quiet_s = self._loop.time() - self._since
+        if self._is_sending and quiet_s >= self._limits.send_timeout_s and self._task is not None:
+            self.has_cut_off = True
+            self._task.cancel()
+            return
+        if not self._is_sending and quiet_s >= self._limits.ping_interval_s:
+            self.ping_is_due = True
             self._waker.set()
-            left = self._interval_s
-        self._timer = self._loop.call_later(left, self._tick)
+        self._timer = self._loop.call_later(self._interval_s, self._tick)
 
 
 def endpoint(bridge: ChatBridge, work: Endpoint) -> Endpoint:

@@ -11,7 +11,8 @@ from starlette.responses import Response
 
 from ..bridge import ChatBridge
 from ..errors import NotFound
-from .http import endpoint, respond
+from ..protocol.chunks import encode_json
+from .http import endpoint, respond, resume
 from .security import preflight_headers
 
 # Shown in the page; everything else a browser may only save, since a page of our origin could act as the user.
@@ -30,6 +31,35 @@ def build_router(bridge: ChatBridge, prefix: str) -> APIRouter:
         """One turn: the AI SDK's request in, a UI message stream out."""
         return await respond(bridge, request)
 
+    async def stream(request: Request) -> Response:
+        """Read the running turn again, from its start or after `Last-Event-ID`."""
+        user = await bridge.identify(request)
+        return resume(bridge, request, user, request.path_params["chat_id"])
+
+    async def stop(request: Request) -> Response:
+        """End the running turn."""
+        user = await bridge.identify(request)
+        await bridge.stop(user, request.path_params["chat_id"])
+        return Response(status_code=204)
+
+    async def messages(request: Request) -> Response:
+        """The conversation."""
+        user = await bridge.identify(request)
+        chat_id = request.path_params["chat_id"]
+        root = request.url.path.removesuffix(f"/{chat_id}/messages")
+        return _json(await bridge.messages(request, user, chat_id, root))
+
+    async def chats(request: Request) -> Response:
+        """The caller's chats."""
+        user = await bridge.identify(request)
+        return _json(await bridge.chats(user, request.url.path))
+
+    async def delete(request: Request) -> Response:
+        """Forget a chat."""
+        user = await bridge.identify(request)
+        await bridge.delete(user, request.path_params["chat_id"])
+        return Response(status_code=204)
+
     async def file(request: Request) -> Response:
         """An artifact of the caller's chat."""
         user = await bridge.identify(request)
@@ -43,15 +73,26 @@ def build_router(bridge: ChatBridge, prefix: str) -> APIRouter:
     async def preflight(request: Request) -> Response:
         return Response(status_code=204, headers=preflight_headers(request.headers, bridge.allowed_origins))
 
+    routes = {
+        ("GET", ""): chats,
+        ("GET", "/{chat_id}/stream"): stream,
+        ("POST", "/{chat_id}/stop"): stop,
+        ("GET", "/{chat_id}/messages"): messages,
+        ("DELETE", "/{chat_id}"): delete,
+        ("GET", "/{chat_id}/files/{name:path}"): file,
+    }
     # API routes rather than plain ones, so that the dependencies of `include_router` (a login, say) hold for them.
     router = APIRouter(prefix=prefix, lifespan=lifespan)
     router.add_api_route("", turn, methods=["POST"], response_class=Response)
-    router.add_api_route(
-        "/{chat_id}/files/{name:path}", endpoint(bridge, file), methods=["GET"], response_class=Response
-    )
+    for (method, path), work in routes.items():
+        router.add_api_route(path, endpoint(bridge, work), methods=[method], response_class=Response)
     for path in ("", "/{rest:path}"):
         router.add_api_route(path, preflight, methods=["OPTIONS"], include_in_schema=False)
     return router
+
+
+def _json(value: Any) -> Response:
+    return Response(encode_json(value), media_type="application/json")
 
 
 def _file_headers(name: str, media_type: str) -> dict[str, str]:

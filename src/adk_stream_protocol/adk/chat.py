@@ -1,0 +1,97 @@
+"""One chat of one user, as ADK keeps it: a session, and the artifacts beside it."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, TypedDict
+from urllib.parse import quote
+
+from google.adk.events import Event
+from google.adk.runners import Runner
+from google.adk.sessions import Session
+
+from .translator import ArtifactFile
+
+_METADATA_KEY = "adk_stream"
+
+
+@dataclass(frozen=True, kw_only=True)
+class MessageIds:
+    """Which messages of the client an event belongs to. ADK stores them with every event of a run."""
+
+    user_message_id: str | None
+    message_id: str | None
+    limit: str | None = None
+    """Which limit has ended the run, on an event of ours at its end."""
+
+    def metadata(self) -> dict[str, Any]:
+        return {_METADATA_KEY: {name: value for name, value in vars(self).items() if value is not None}}
+
+    @classmethod
+    def of(cls, event: Event) -> "MessageIds":
+        stored: dict[str, Any] = (event.custom_metadata or {}).get(_METADATA_KEY) or {}
+        return cls(**{name: stored.get(name) for name in ("user_message_id", "message_id", "limit")})
+
+
+class _SessionKey(TypedDict):
+    app_name: str
+    user_id: str
+    session_id: str
+
+
+@dataclass(frozen=True)
+class Chat:
+    runner: Runner
+    user_id: str
+    chat_id: str
+    files_url: str
+    """Below which the client finds its files."""
+
+    @property
+    def _key(self) -> _SessionKey:
+        return {"app_name": self.runner.app_name, "user_id": self.user_id, "session_id": self.chat_id}
+
+    @property
+    def root_author(self) -> str:
+        return self.runner.agent.name if self.runner.agent else ""
+
+    async def load(self) -> Session | None:
+        return await self.runner.session_service.get_session(**self._key)
+
+    async def create(self) -> None:
+        await self.runner.session_service.create_session(**self._key)
+
+    async def delete(self) -> None:
+        await self.runner.session_service.delete_session(**self._key)
+
+    async def append(self, events: Sequence[Event]) -> None:
+        session = await self.load() if events else None
+        if session is not None:
+            for event in events:
+                await self.runner.session_service.append_event(session, event)
+
+    async def rewind_before(self, invocation_id: str) -> None:
+        await self.runner.rewind_async(
+            user_id=self.user_id, session_id=self.chat_id, rewind_before_invocation_id=invocation_id
+        )
+
+    async def files(self, delta: Mapping[str, int]) -> dict[str, ArtifactFile] | None:
+        """Where the artifacts that an event names are to be found, by file name."""
+        service = self.runner.artifact_service
+        if not delta or service is None:
+            return None
+        files: dict[str, ArtifactFile] = {}
+        for filename, version in delta.items():
+            saved = await service.get_artifact_version(**self._key, filename=filename, version=version)
+            media_type = (saved.mime_type if saved else None) or "application/octet-stream"
+            files[filename] = ArtifactFile(f"{self.files_url}/{quote(filename, safe='')}?version={version}", media_type)
+        return files
+
+    async def load_file(self, filename: str, version: int | None) -> tuple[bytes, str] | None:
+        """An artifact's bytes and media type."""
+        service = self.runner.artifact_service
+        part = await service.load_artifact(**self._key, filename=filename, version=version) if service else None
+        if part is None:
+            return None
+        if part.inline_data is not None and part.inline_data.data is not None:
+            return part.inline_data.data, part.inline_data.mime_type or "application/octet-stream"
+        return None if part.text is None else (part.text.encode("utf-8", "replace"), "text/plain; charset=utf-8")

@@ -1,0 +1,151 @@
+"""From the events of a session to the messages that its clients saw.
+
+The events go through the same translator as when they were new, and its chunks are folded as the client folds them:
+what comes out is what the client had, part by part.
+"""
+
+import base64
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from google.adk.events import Event
+from google.genai import types
+
+from ..protocol.chunks import SdkVersion
+from ..protocol.fold import MessageFold, Part, UIMessage
+from ..protocol.messages import ApprovalStyle
+from .chat import Chat, MessageIds
+from .translator import Translator
+
+_ABORTED = "INVOCATION_ABORTED"
+
+
+def live_events(events: list[Event]) -> list[Event]:
+    """The events without those that a rewind took back."""
+    first_of_invocation: dict[str, int] = {}
+    for place, event in enumerate(events):
+        first_of_invocation.setdefault(event.invocation_id, place)
+    kept: list[Event] = []
+    place = len(events) - 1
+    while place >= 0:
+        target = events[place].actions.rewind_before_invocation_id
+        if target:
+            place = min(place, first_of_invocation.get(target, place))
+        else:
+            kept.append(events[place])
+        place -= 1
+    return kept[::-1]
+
+
+class _AssistantMessage:
+    """An answer while its events are read. Its parts may come late: an approval is answered after other messages."""
+
+    def __init__(self, message_id: str, translator: Translator) -> None:
+        self.id = message_id
+        self._translator = translator
+        self._fold = MessageFold()
+        self._was_stopped = False
+        self._limit: str | None = None
+        for chunk in translator.start(message_id):
+            self._fold.feed(chunk)
+
+    async def feed(self, event: Event, chat: Chat) -> None:
+        self._was_stopped |= event.error_code == _ABORTED
+        self._limit = MessageIds.of(event).limit or self._limit
+        for chunk in self._translator.feed(event, await chat.files(event.actions.artifact_delta)):
+            self._fold.feed(chunk)
+
+    def message(self) -> UIMessage:
+        if self._was_stopped and self._limit is None:
+            last_words = self._translator.abort()
+        else:
+            last_words = self._translator.finish(self._limit)
+        for chunk in last_words:
+            self._fold.feed(chunk)
+        return self._fold.message()
+
+
+async def encode_history(
+    chat: Chat,
+    events: list[Event],
+    *,
+    sdk_version: SdkVersion,
+    approval_style: ApprovalStyle | None,
+    running: str | None,
+) -> list[UIMessage]:
+    """All messages in order. The answer that is `running` is left out: whoever resumes gets it from its start."""
+    messages: list[UIMessage | _AssistantMessage] = []
+    answers: dict[str, _AssistantMessage] = {}
+    for event in live_events(events):
+        ids = MessageIds.of(event)
+        if event.author == "user":
+            parts = list(_user_parts(event))
+            if parts:
+                messages.append({"id": ids.user_message_id or event.id, "role": "user", "parts": parts})
+        message_id = ids.message_id or _given_id(event)
+        answer = answers.get(message_id)
+        if answer is None:
+            if event.author == "user":
+                continue
+            translator = Translator(
+                root_author=chat.root_author, sdk_version=sdk_version, approval_style=approval_style
+            )
+            answer = answers[message_id] = _AssistantMessage(message_id, translator)
+            messages.append(answer)
+        await answer.feed(event, chat)
+    told = [m.message() if isinstance(m, _AssistantMessage) else m for m in messages]
+    return [message for message in told if message["parts"] and message["id"] != running]
+
+
+def _user_parts(event: Event) -> Iterable[Part]:
+    for part in (event.content.parts if event.content else None) or ():
+        if part.text is not None:
+            yield {"type": "text", "text": part.text}
+        elif part.inline_data is not None:
+            media_type = part.inline_data.mime_type or "application/octet-stream"
+            content = base64.b64encode(part.inline_data.data or b"").decode()
+            yield _user_file(f"data:{media_type};base64,{content}", media_type, part.inline_data.display_name)
+        elif part.file_data is not None:
+            media_type = part.file_data.mime_type or "application/octet-stream"
+            yield _user_file(part.file_data.file_uri or "", media_type, part.file_data.display_name)
+
+
+def _user_file(url: str, media_type: str, filename: str | None) -> Part:
+    named = {"filename": filename} if filename else {}
+    return {"type": "file", "mediaType": media_type, **named, "url": url}
+
+
+@dataclass(frozen=True)
+class PastTurn:
+    invocation_id: str
+    content: types.Content
+    user_message_id: str | None
+
+
+def find_turn(events: list[Event], message_id: str) -> PastTurn | None:
+    """The turn that a message belongs to, be it the user's message or the answer to it."""
+    for event in reversed(live_events(events)):
+        if event.author != "user" or event.content is None or not list(_user_parts(event)):
+            continue
+        ids = MessageIds.of(event)
+        if message_id in (ids.user_message_id, ids.message_id, event.id, _given_id(event)):
+            return PastTurn(event.invocation_id, event.content, ids.user_message_id)
+    return None
+
+
+def _given_id(event: Event) -> str:
+    """For answers to other clients than ours, which have no id."""
+    return f"msg-{event.invocation_id}"
+
+
+def title_of(messages: list[UIMessage]) -> str:
+    """What the user began with, in a line."""
+    first = next((message for message in messages if message["role"] == "user"), None)
+    said = " ".join(part["text"] for part in first["parts"] if part["type"] == "text") if first else ""
+    line = " ".join(said.split())
+    return line if len(line) <= 80 else f"{line[:79]}…"
+
+
+def waits_for_the_user(messages: list[UIMessage]) -> bool:
+    open_states = ("approval-requested", "input-available")
+    return any(part.get("state") in open_states for message in messages for part in message["parts"])

@@ -1,0 +1,116 @@
+"""From chunks to the `UIMessage` that a client makes of them: what the history route gives is what the client had."""
+
+from typing import Any, cast
+
+import msgspec
+
+from . import chunks as c
+from .chunks import AnyChunk
+
+Part = dict[str, Any]
+UIMessage = dict[str, Any]
+
+
+class MessageFold:
+    """One assistant message, chunk by chunk, as the AI SDK 6 and 7 fold it. Deltas of tool arguments are passed over:
+    the whole arguments follow them."""
+
+    def __init__(self) -> None:
+        self.parts: list[Part] = []
+        self._id = ""
+        self._metadata: dict[str, Any] = {}
+        self._texts: dict[str, Part] = {}
+        self._calls: dict[str, Part] = {}
+
+    def message(self) -> UIMessage:
+        metadata = {"metadata": self._metadata} if self._metadata else {}
+        return {"id": self._id, "role": "assistant", **metadata, "parts": self.parts}
+
+    def feed(self, chunk: AnyChunk) -> None:
+        match chunk:
+            case c.Start(message_id, metadata):
+                self._id = message_id or self._id
+                self._merge_metadata(metadata)
+            case c.Finish(_, metadata) | c.MessageMetadata(metadata):
+                self._merge_metadata(metadata)
+            case c.StartStep():
+                self.parts.append({"type": "step-start"})
+            case c.TextStart() | c.ReasoningStart():
+                kind = "text" if isinstance(chunk, c.TextStart) else "reasoning"
+                part: Part = {"type": kind, "text": "", "state": "streaming"}
+                self._texts[chunk.id] = self._add(part, providerMetadata=chunk.provider_metadata)
+            case c.TextDelta(id, delta) | c.ReasoningDelta(id, delta):
+                self._texts[id]["text"] += delta
+            case c.TextEnd() | c.ReasoningEnd():
+                part = self._texts.pop(chunk.id)
+                part["state"] = "done"
+                _set(part, providerMetadata=chunk.provider_metadata)
+                if isinstance(chunk, c.TextEnd):
+                    _set(part, citations=chunk.citations)
+            case c.SourceUrl() | c.SourceDocument() | c.File() | c.ReasoningFile():
+                self.parts.append(_fields(chunk))
+            case c.Data(type, data, id):
+                self._data(type, data, id)
+            case _:
+                self._tool(chunk)
+
+    def _tool(self, chunk: AnyChunk) -> None:
+        match chunk:
+            case c.ToolInputStart(call_id, name):
+                typed = {"type": "dynamic-tool", "toolName": name} if chunk.dynamic else {"type": f"tool-{name}"}
+                part: Part = {**typed, "toolCallId": call_id, "state": "input-streaming"}
+                self._calls[call_id] = self._add(part, providerExecuted=chunk.provider_executed)
+            case c.ToolInputAvailable(call_id):
+                part = self._calls[call_id]
+                part |= {"state": "input-available", "input": chunk.input}
+                _set(part, callProviderMetadata=chunk.provider_metadata)
+            case c.ToolInputError(call_id):
+                self._calls[call_id] |= {"state": "output-error", "errorText": chunk.error_text}
+            case c.ToolApprovalRequest(approval_id, call_id):
+                self._calls[call_id] |= {"state": "approval-requested", "approval": {"id": approval_id}}
+            case c.ToolOutputAvailable(call_id, output):
+                part = self._calls[call_id]
+                part |= {"state": "output-available", "output": output}
+                part.pop("preliminary", None)
+                _set(part, preliminary=chunk.preliminary)
+            case c.ToolOutputError(call_id, error_text):
+                self._calls[call_id] |= {"state": "output-error", "errorText": error_text}
+            case c.ToolOutputDenied(call_id):
+                self._calls[call_id]["state"] = "output-denied"
+            case _:  # the rest leaves no part: finish-step, abort, error, deltas of arguments
+                pass
+
+    def _add(self, part: Part, **optional: Any) -> Part:
+        _set(part, **optional)
+        self.parts.append(part)
+        return part
+
+    def _data(self, kind: str, data: Any, id: str | None) -> None:
+        for part in self.parts:
+            if id is not None and part["type"] == kind and part.get("id") == id:
+                part["data"] = data
+                return
+        self.parts.append({"type": kind, **({} if id is None else {"id": id}), "data": data})
+
+    def _merge_metadata(self, metadata: dict[str, Any] | None) -> None:
+        self._metadata = _merged(self._metadata, metadata or {})
+
+
+def _merged(old: dict[str, Any], new: dict[str, Any]) -> dict[str, Any]:
+    """Objects are merged, everything else is replaced."""
+    result = dict(old)
+    for key, value in new.items():
+        before = result.get(key)
+        if isinstance(before, dict) and isinstance(value, dict):
+            value = _merged(cast(dict[str, Any], before), cast(dict[str, Any], value))
+        result[key] = value
+    return result
+
+
+def _set(part: Part, **optional: Any) -> None:
+    part.update({name: value for name, value in optional.items() if value is not None})
+
+
+def _fields(chunk: c.SourceUrl | c.SourceDocument | c.File | c.ReasoningFile) -> Part:
+    """Chunks that are parts as they stand."""
+    return cast(Part, msgspec.to_builtins(chunk))
