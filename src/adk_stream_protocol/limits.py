@@ -36,8 +36,9 @@ class Limits:
     max_listed_chats: int = 50
     """How many chats are listed, the newest first. Each is read for its title."""
 
-    max_send_bytes: int = 256 * 1024
-    """What a reader takes at a time, and so all that is buffered for it."""
+    max_send_bytes: int = 64 * 1024
+    """What a reader takes at a time. It is copied on its way to the socket, so that up to four times as much may be
+    held for a reader that does not read."""
 
     send_timeout_s: float = 30
     """How long one send may take. A reader that is slower is cut off, and may resume."""

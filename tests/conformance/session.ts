@@ -32,6 +32,7 @@ const MAX_REQUESTS_PER_ACTION = 8;
 export class Session {
   readonly release: Release;
   readonly chat: Chat;
+  readonly api: string;
   readonly recorder: Recorder;
   readonly callbacks: Callbacks = { onFinish: [], onData: [], onToolCall: [], onError: [] };
   resendLoop = false;
@@ -45,6 +46,7 @@ export class Session {
 
   constructor(release: Release, options: SessionOptions, deadline: AbortSignal) {
     this.release = release;
+    this.api = options.api;
     this.recorder = new Recorder(release, deadline);
     this.#deadline = deadline;
     this.chat = new release.Chat(this.#chatInit(options));

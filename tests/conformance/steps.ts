@@ -6,7 +6,12 @@ export interface Steps {
   send: { send: string; files?: Omit<FileUIPart, "type">[] };
   /** `sendMessage()` without a message: post what is there, as for an approval that was answered late. */
   submit: { submit: true };
-  regenerate: { regenerate: true | { messageId: string } };
+  /** Says something else instead of an earlier message, which is counted from the first. */
+  edit: { edit: { message: number; text: string } };
+  /** The last answer, or the one that is counted from the first message. */
+  regenerate: { regenerate: true | { message: number } | { messageId: string } };
+  /** What a page does beside the chat, such as its Stop button: a request below the chat's own URL. */
+  request: { request: { method: string; path: string } };
   resume: { resume: true };
   stop: { stop: true };
   /** Answers the first approval that is open, of that tool when one is named. */
@@ -32,8 +37,22 @@ const STEPS: StepTable = {
     void session.act((chat) => chat.sendMessage());
   },
 
+  edit(session, { edit: { message, text } }) {
+    const { id } = messageAt(session, message);
+    void session.act((chat) => chat.sendMessage({ text, messageId: id }));
+  },
+
   regenerate(session, { regenerate }) {
-    void session.act((chat) => chat.regenerate(regenerate === true ? {} : regenerate));
+    let target: { messageId?: string } = {};
+    if (regenerate !== true) {
+      target = "message" in regenerate ? { messageId: messageAt(session, regenerate.message).id } : regenerate;
+    }
+    void session.act((chat) => chat.regenerate(target));
+  },
+
+  async request(session, { request: { method, path } }) {
+    const response = await fetch(`${session.api}/${encodeURIComponent(session.chat.id)}${path}`, { method });
+    if (!response.ok) throw new Error(`${method} ${path}: ${response.status}`);
   },
 
   resume(session) {
@@ -89,6 +108,12 @@ interface ToolPart {
   toolCallId: string;
   state: string;
   approval?: { id: string };
+}
+
+function messageAt(session: Session, place: number): UIMessage {
+  const message = session.chat.messages[place];
+  if (message === undefined) throw new Error(`there are ${session.chat.messages.length} messages, none at ${place}`);
+  return message;
 }
 
 function findToolPart(session: Session, tool: string | undefined, accepts: (part: ToolPart) => boolean): ToolPart {

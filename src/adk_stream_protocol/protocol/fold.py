@@ -18,12 +18,12 @@ class MessageFold:
     def __init__(self) -> None:
         self.parts: list[Part] = []
         self._id = ""
-        self._metadata: dict[str, Any] = {}
+        self._metadata: dict[str, Any] | None = None
         self._texts: dict[str, Part] = {}
         self._calls: dict[str, Part] = {}
 
     def message(self) -> UIMessage:
-        metadata = {"metadata": self._metadata} if self._metadata else {}
+        metadata = {} if self._metadata is None else {"metadata": self._metadata}
         return {"id": self._id, "role": "assistant", **metadata, "parts": self.parts}
 
     def feed(self, chunk: AnyChunk) -> None:
@@ -93,7 +93,8 @@ class MessageFold:
         self.parts.append({"type": kind, **({} if id is None else {"id": id}), "data": data})
 
     def _merge_metadata(self, metadata: dict[str, Any] | None) -> None:
-        self._metadata = _merged(self._metadata, metadata or {})
+        if metadata is not None:
+            self._metadata = _merged(self._metadata or {}, metadata)
 
 
 def _merged(old: dict[str, Any], new: dict[str, Any]) -> dict[str, Any]:

@@ -4,27 +4,30 @@ A client runs its `onToolCall` at every `tool-input-available`. A call that has 
 its arguments as text and the result, so that nobody runs it again.
 """
 
+from collections.abc import Iterator, Sequence
 from typing import Any, cast
 
 import msgspec
 
-_OUTPUTS = ("tool-output-available", "tool-output-error", "tool-output-denied")
+_TOOL = b'{"type":"tool-'
+_OUTPUT = b'{"type":"tool-output-'
 
 
-def replayed(chunks: list[bytes]) -> list[tuple[int, bytes]]:
+def replayed(chunks: Sequence[bytes]) -> Iterator[tuple[int, bytes]]:
     """The chunks so far, each with its place in the log, as a client that starts anew should read them."""
-    told = [cast(dict[str, Any], msgspec.json.decode(chunk)) if b'"tool-' in chunk[:14] else None for chunk in chunks]
-    finished = {
-        chunk["toolCallId"] for chunk in told if chunk and chunk["type"] in _OUTPUTS and not chunk.get("preliminary")
-    }
-    out: list[tuple[int, bytes]] = []
-    for place, (encoded, chunk) in enumerate(zip(chunks, told, strict=True)):
-        if chunk is None or chunk["toolCallId"] not in finished:
-            out.append((place, encoded))
+    outputs = (_decoded(chunk) for chunk in chunks if chunk.startswith(_OUTPUT))
+    finished = {output["toolCallId"] for output in outputs if not output.get("preliminary")}
+    for place, encoded in enumerate(chunks):
+        chunk = _decoded(encoded) if encoded.startswith(_TOOL) else {}
+        if chunk.get("toolCallId") not in finished:
+            yield place, encoded
         elif chunk["type"] == "tool-input-available":
             whole = msgspec.json.encode(chunk["input"]).decode()
             delta = {"type": "tool-input-delta", "toolCallId": chunk["toolCallId"], "inputTextDelta": whole}
-            out.append((place, msgspec.json.encode(delta)))
-        elif chunk["type"] != "tool-input-delta":  # a preview of what the line above tells whole
-            out.append((place, encoded))
-    return out
+            yield place, msgspec.json.encode(delta)
+        elif chunk["type"] != "tool-input-delta":  # a preview of what the lines above tell whole
+            yield place, encoded
+
+
+def _decoded(chunk: bytes) -> dict[str, Any]:
+    return cast(dict[str, Any], msgspec.json.decode(chunk))

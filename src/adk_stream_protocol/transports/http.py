@@ -140,15 +140,17 @@ class EventStreamResponse(Response):
                 await waker.wait()
 
 
-def _batches(segment: bytes, events: list[tuple[int, bytes]], max_bytes: int) -> Iterator[bytes]:
-    batch = bytearray()
+def _batches(segment: bytes, events: Iterator[tuple[int, bytes]], max_bytes: int) -> Iterator[bytes]:
+    batch: list[bytes] = []
+    size = 0
     for place, chunk in events:
-        batch += sse.encode_event(segment, place, chunk)
-        if len(batch) >= max_bytes:
-            yield bytes(batch)
-            batch.clear()
-    if batch:
-        yield bytes(batch)
+        batch.append(sse.encode_event(segment, place, chunk))
+        size += len(chunk)
+        if size >= max_bytes:
+            joined = b"".join(batch)
+            batch, size = [], 0  # before the reader takes its time
+            yield joined
+    yield b"".join(batch)
 
 
 def _body(data: bytes, *, more: bool) -> Message:
