@@ -2,8 +2,10 @@
 
 import argparse
 import importlib
+import socket
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -51,14 +53,14 @@ def _parser() -> argparse.ArgumentParser:
 
 def _import_agent(path: str) -> Any:
     module_name, _, attribute = path.partition(":")
-    if not module_name or not attribute:
+    if not module_name or not attribute or module_name.startswith("."):
         raise ConfigurationError(f"{path!r} does not name an agent: write package.module:attribute")
     sys.path.insert(0, str(Path.cwd()))
     try:
         module = importlib.import_module(module_name)
     except ModuleNotFoundError as error:
-        if error.name is None or not module_name.startswith(error.name):
-            raise  # the agent's own imports: its author wants to see where
+        if error.name is None or not f"{module_name}.".startswith(f"{error.name}."):
+            raise  # one of the agent's own imports: its author wants to see where
         raise ConfigurationError(f"There is no module {module_name!r} here.") from None
     if not hasattr(module, attribute):
         raise ConfigurationError(f"The module {module_name!r} has no {attribute!r}.")
@@ -70,5 +72,18 @@ def _serve(agent: Any, options: argparse.Namespace) -> None:
     bridge = ChatBridge(agent, user_id=user_id, allowed_origins=options.allow_origin)
     app = build_server(bridge, user_id, loopback_only=options.host in LOOPBACK_HOSTS)
     print(f"adk-stream: chat API at http://{options.host}:{options.port}{PREFIX}", file=sys.stderr)
-    # Streams end when their readers go; a shutdown does not wait for readers that stay.
-    uvicorn.run(app, host=options.host, port=options.port, timeout_graceful_shutdown=5)
+    config = uvicorn.Config(app, host=options.host, port=options.port, timeout_graceful_shutdown=5)
+    with suppress(KeyboardInterrupt):  # which uvicorn passes on when all is closed
+        _Server(bridge, config).run()
+
+
+class _Server(uvicorn.Server):
+    """Ends what runs before it waits for connections: their streams then come to a proper end."""
+
+    def __init__(self, bridge: ChatBridge, config: uvicorn.Config) -> None:
+        super().__init__(config)
+        self._bridge = bridge
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        await self._bridge.aclose()
+        await super().shutdown(sockets)

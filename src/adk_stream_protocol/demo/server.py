@@ -1,9 +1,13 @@
 """The application behind `adk-stream demo` and `adk-stream serve`: one bridge and a page that says how to use it."""
 
+from html import escape
+from urllib.parse import urlsplit
+
 from fastapi import FastAPI
-from starlette.middleware.trustedhost import TrustedHostMiddleware
+from starlette.datastructures import Headers
 from starlette.requests import Request
-from starlette.responses import HTMLResponse, Response
+from starlette.responses import HTMLResponse, PlainTextResponse, Response
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from ..bridge import ChatBridge, UserId
 from .identity import COOKIE, LoopbackIdentity
@@ -17,19 +21,39 @@ def build_server(bridge: ChatBridge, user_id: UserId, *, loopback_only: bool) ->
     app.include_router(bridge.router(PREFIX))
 
     async def page(request: Request) -> Response:
-        response = HTMLResponse(
-            _PAGE, headers={"content-security-policy": "default-src 'none'; style-src 'unsafe-inline'"}
-        )
+        told = _PAGE.replace("ORIGIN", escape(str(request.base_url).rstrip("/")))
+        response = HTMLResponse(told, headers={"content-security-policy": _CONTENT_SECURITY_POLICY})
         if isinstance(user_id, LoopbackIdentity) and not user_id.is_valid(request.cookies.get(COOKIE, "")):
             response.set_cookie(COOKIE, user_id.new_cookie(), httponly=True, samesite="strict")
         return response
 
     app.add_api_route("/", page, methods=["GET"], response_class=HTMLResponse)
     if loopback_only:
-        # A page of another site may point its own name at 127.0.0.1; its requests then carry that name.
-        app.add_middleware(TrustedHostMiddleware, allowed_hosts=list(LOOPBACK_HOSTS))
+        app.add_middleware(OnlyLoopbackHosts)
     return app
 
+
+class OnlyLoopbackHosts:
+    """A page of another site may point its own name at 127.0.0.1; its requests then carry that name."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "lifespan" or _host_name(Headers(scope=scope)) in LOOPBACK_HOSTS:
+            await self._app(scope, receive, send)
+        else:
+            await PlainTextResponse("Unknown host.", status_code=400)(scope, receive, send)
+
+
+def _host_name(headers: Headers) -> str | None:
+    try:
+        return urlsplit(f"//{headers.get('host', '')}").hostname
+    except ValueError:  # a bracket without its other half
+        return None
+
+
+_CONTENT_SECURITY_POLICY = "default-src 'none'; style-src 'unsafe-inline'"
 
 _PAGE = """<!doctype html>
 <html lang="en">
@@ -43,13 +67,13 @@ _PAGE = """<!doctype html>
 </style>
 <h1>The agent is listening</h1>
 <p>Its chat API is at <code>/api/chat</code> and speaks the AI SDK's UI message stream. Look at the wire:</p>
-<pre>curl -N http://127.0.0.1:8000/api/chat \\
+<pre>curl -N ORIGIN/api/chat \\
   -H 'content-type: application/json' \\
   -d '{"id": "chat-1", "messages": [{"id": "m1", "role": "user",
        "parts": [{"type": "text", "text": "What is the weather in Tokyo?"}]}]}'</pre>
 <p>Or in a page with the AI SDK 5, 6 or 7:</p>
 <pre>const { messages, sendMessage } = useChat({
-  transport: new DefaultChatTransport({ api: 'http://127.0.0.1:8000/api/chat' }),
+  transport: new DefaultChatTransport({ api: 'ORIGIN/api/chat' }),
 })</pre>
 </html>
 """
