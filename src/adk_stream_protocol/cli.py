@@ -21,15 +21,12 @@ from .errors import ConfigurationError
 def main(arguments: Sequence[str] | None = None) -> None:
     options = _parser().parse_args(arguments)
     try:
-        if options.command == "demo":
-            _serve(build_app(options.model), options)
-        else:
-            if options.host not in LOOPBACK_HOSTS and not options.user_header:
-                raise ConfigurationError(
-                    f"Nobody is authenticated on {options.host}. Put a proxy in front that does, and name the header "
-                    "in which it passes the user: --user-header x-forwarded-user"
-                )
-            _serve(_import_agent(options.agent), options)
+        if options.host not in LOOPBACK_HOSTS and not options.user_header:
+            raise ConfigurationError(
+                f"Nobody is authenticated on {options.host}. Put a proxy in front that does, and name the header "
+                "in which it passes the user: --user-header x-forwarded-user"
+            )
+        _serve(build_app(options.model) if options.command == "demo" else _import_agent(options.agent), options)
     except ConfigurationError as error:
         sys.exit(f"adk-stream: {error}")
 
@@ -71,7 +68,8 @@ def _serve(agent: Any, options: argparse.Namespace) -> None:
     user_id = HeaderIdentity(options.user_header) if options.user_header else LoopbackIdentity()
     bridge = ChatBridge(agent, user_id=user_id, allowed_origins=options.allow_origin)
     app = build_server(bridge, user_id, loopback_only=options.host in LOOPBACK_HOSTS)
-    print(f"adk-stream: chat API at http://{options.host}:{options.port}{PREFIX}", file=sys.stderr)
+    host = f"[{options.host}]" if ":" in options.host else options.host
+    print(f"adk-stream: chat API at http://{host}:{options.port}{PREFIX}", file=sys.stderr)
     config = uvicorn.Config(app, host=options.host, port=options.port, timeout_graceful_shutdown=5)
     with suppress(KeyboardInterrupt):  # which uvicorn passes on when all is closed
         _Server(bridge, config).run()

@@ -29,7 +29,7 @@ def build_runner(
     if isinstance(agent, App):
         app = agent
     elif isinstance(agent, BaseNode):  # pyright: ignore[reportUnnecessaryIsInstance] -- callers may be untyped
-        app = App(name=app_name or agent.name, root_agent=agent, resumability_config=_resumable())
+        app = App(name=app_name or agent.name, root_agent=agent, resumability_config=resumable())
     else:
         raise ConfigurationError(f"A ChatBridge needs an ADK agent, App or Runner, not {type(agent).__name__}.")
     return Runner(
@@ -42,7 +42,7 @@ def build_runner(
     )
 
 
-def _resumable() -> ResumabilityConfig:
+def resumable() -> ResumabilityConfig:
     with warnings.catch_warnings():  # ADK calls it experimental; approvals cannot do without
         warnings.simplefilter("ignore")
         return ResumabilityConfig(is_resumable=True)

@@ -1,14 +1,15 @@
 """The demo agent: on Gemini where credentials are set, else on the offline model."""
 
 import os
-import warnings
 
 from google.adk.agents import LlmAgent
-from google.adk.apps import App, ResumabilityConfig
+from google.adk.apps import App
 from google.adk.models import BaseLlm
+from google.genai import types
 
-from adk_stream_protocol.demo.offline_model import OfflineModel
-from adk_stream_protocol.demo.tools import demo_tools
+from ..adk.runner import resumable
+from .offline_model import OfflineModel
+from .tools import demo_tools
 
 GEMINI_MODEL = "gemini-3.5-flash"
 
@@ -31,24 +32,24 @@ a tool again because it was denied or failed, unless the user asks for it.
 
 def build_agent(model: str | BaseLlm | None = None) -> LlmAgent:
     """The demo agent on the model given, else on Gemini if it can be reached, else on the offline model."""
-    if model is None:
-        model = GEMINI_MODEL if _gemini_is_configured() else OfflineModel()
+    thinking: types.GenerateContentConfig | None = None
+    if model is None and _gemini_is_configured():
+        model = GEMINI_MODEL
+        # Only for the model that we know to think: others refuse the setting.
+        thinking = types.GenerateContentConfig(thinking_config=types.ThinkingConfig(include_thoughts=True))
     return LlmAgent(
         name="demo_agent",
         description="Tells the weather, sends payments, changes the music and finds the user's location.",
-        model=model,
+        model=model or OfflineModel(),
         instruction=_INSTRUCTION,
         tools=[*demo_tools()],
+        generate_content_config=thinking,
     )
 
 
 def build_app(model: str | BaseLlm | None = None) -> App:
     """The demo agent as an app that can pause for a person or a browser and resume later."""
-    with warnings.catch_warnings():
-        # ADK calls this setting experimental. Without it a turn goes on while half of its calls are open.
-        warnings.filterwarnings("ignore", message=r"\[EXPERIMENTAL\] ResumabilityConfig", category=UserWarning)
-        resumable = ResumabilityConfig(is_resumable=True)
-    return App(name="adk_stream_demo", root_agent=build_agent(model), resumability_config=resumable)
+    return App(name="adk_stream_demo", root_agent=build_agent(model), resumability_config=resumable())
 
 
 def _gemini_is_configured() -> bool:

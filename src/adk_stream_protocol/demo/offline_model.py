@@ -16,7 +16,7 @@ from google.adk.models.llm_request import LlmRequest
 from google.adk.models.llm_response import LlmResponse
 from google.genai import types
 
-from adk_stream_protocol.demo.phrases import PlannedCall, is_japanese, plan_calls, wants_reasoning, wants_story
+from .phrases import PlannedCall, is_japanese, plan_calls, wants_reasoning, wants_story
 
 # English, Japanese. The good news is filled from the tool's result, the names of calls from their arguments.
 _GOOD_NEWS = {
