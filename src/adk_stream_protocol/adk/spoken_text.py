@@ -5,6 +5,7 @@ another event id than the pieces (code executors, legacy streaming), may lack wh
 became a code part), may go on after it, or may be another text altogether (a callback or plugin replaced it).
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from ..protocol.writer import TextKind
@@ -23,12 +24,14 @@ class SpokenText:
         self._runs: dict[TextKind, list[_Run]] = {"text": [], "reasoning": []}
         self._newest: dict[TextKind, _Run] = {}
 
-    def add(self, kind: TextKind, event_id: str, piece: str) -> None:
+    def add(self, kind: TextKind, event_id: str, piece: str) -> Callable[[str], None]:
+        """Note what was said. Gives a shorter way to note what follows under the same event id."""
         newest = self._newest.get(kind)
         if newest is None or newest.event_id != event_id:
             newest = self._newest[kind] = _Run(event_id)
             self._runs[kind].append(newest)
         newest.pieces.append(piece)
+        return newest.pieces.append
 
     @property
     def is_unconfirmed(self) -> bool:

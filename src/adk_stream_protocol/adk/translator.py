@@ -5,14 +5,22 @@ against each other.
 """
 
 import base64
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, cast
 
 from google.adk.events import Event
 from google.genai import types
 
-from ..protocol.chunks import AnyChunk, File, FinishReason, ProviderMetadata, SdkVersion
+from ..protocol.chunks import (
+    AnyChunk,
+    File,
+    FinishReason,
+    ProviderMetadata,
+    ReasoningDelta,
+    SdkVersion,
+    TextDelta,
+)
 from ..protocol.messages import ApprovalStyle
 from ..protocol.writer import ChunkWriter, TextKind
 from .failures import public_failure_text
@@ -69,6 +77,17 @@ class _Speaker:
     open_code: list[str] = field(default_factory=list[str])  # calls at the model's service without a result yet
 
 
+@dataclass(slots=True)
+class _GrowingPart:
+    """The part that the last event has added to, and most likely the next one will."""
+
+    event_id: str
+    is_thought: bool
+    remember: Callable[[str], None]
+    delta: type[TextDelta] | type[ReasoningDelta]
+    part_id: str
+
+
 class Translator:
     def __init__(
         self,
@@ -85,8 +104,7 @@ class Translator:
         self._send_state = send_state
         self._send_nodes = send_nodes
         self._speakers: dict[tuple[str, str | None], _Speaker] = {}
-        self._current: _Speaker | None = None
-        self._current_event_id = ""
+        self._growing: _GrowingPart | None = None
         self._seen_event_ids: set[str] = set()
         self._wire_ids: dict[str, str] = {}  # of all speakers, where only the newest has a repeated id
         self._long_running: set[str] = set()  # wire ids of calls that outlive the run
@@ -146,18 +164,19 @@ class Translator:
     def feed(self, event: Event, artifacts: Mapping[str, ArtifactFile] | None = None) -> list[AnyChunk]:
         """The chunks of one event. `artifacts`: where the ones that it names are to be found."""
         if event.partial:
-            # Nearly every event is one more word of the same speaker: it gets the shortest way through.
-            content, event_id, speaker = event.content, event.id, self._current
+            content, growing = event.content, self._growing
             parts = content.parts if content is not None else None
             if not parts:
                 return []
-            part = parts[0]
-            text = part.text
-            if speaker is None or not text or event_id != self._current_event_id or len(parts) > 1:
-                return self._feed_partial(event, parts)
-            kind: TextKind = "reasoning" if part.thought else "text"
-            speaker.said.add(kind, event_id, text)
-            return self._writer.text(speaker, kind, text, speaker.metadata)
+            # Nearly every event is one more word of the same part: it gets the shortest way through.
+            if growing is not None and growing.event_id == event.id and len(parts) == 1:
+                part = parts[0]
+                text = part.text
+                if text and growing.is_thought is bool(part.thought):
+                    growing.remember(text)
+                    return [growing.delta(growing.part_id, text)]
+            return self._feed_partial(event, parts)
+        self._growing = None
         out: list[AnyChunk] = []
         parts = (event.content.parts if event.content else None) or []
         if event.author == "user":  # the user's words are not ours to repeat; a result for an open call is
@@ -174,23 +193,23 @@ class Translator:
         return [*out, *self._actions(event, artifacts or {})]
 
     def _feed_partial(self, event: Event, parts: list[types.Part]) -> list[AnyChunk]:
-        out: list[AnyChunk] = []
-        if event.id != self._current_event_id or self._current is None:
-            self._current = self._speaker(event)
-            self._current_event_id = event.id
-            out += self._model_call(event, self._current)
-        speaker = self._current
+        self._growing = None
+        speaker = self._speaker(event)
+        out = self._model_call(event, speaker)
         for part in parts:
             if part.text:
                 if speaker.call_since_text:
                     speaker.call_since_text = False
                     out += self._writer.end_text(speaker)
                 kind = _kind(part)
-                speaker.said.add(kind, event.id, part.text)
+                remember = speaker.said.add(kind, event.id, part.text)
                 out += self._writer.text(speaker, kind, part.text, speaker.metadata)
-            elif part.function_call is not None:
+                delta, part_id = self._writer.growing_text(speaker)
+                self._growing = _GrowingPart(event.id, kind == "reasoning", remember, delta, part_id)
+                continue
+            self._growing = None
+            if part.function_call is not None:
                 speaker.call_since_text = True
-                self._current_event_id = ""  # off the short way, where nobody looks at that
                 out += self._streamed_arguments(speaker, part.function_call)
             elif _is_atomic(part):
                 speaker.shown_parts += 1

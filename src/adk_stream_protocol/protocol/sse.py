@@ -17,7 +17,7 @@ DONE = b"data: [DONE]\n\n"
 def encode_events(segment: bytes, first: int, chunks: Sequence[bytes]) -> bytes:
     """Frame encoded chunks, numbered from `first`."""
     if len(chunks) == 1:  # as in encode_chunks
-        return encode_event(segment, first, chunks[0])
+        return b"".join((b"id: ", segment, b"-%d\ndata: " % first, chunks[0], b"\n\n"))
     return b"".join([encode_event(segment, first + n, chunk) for n, chunk in enumerate(chunks)])
 
 

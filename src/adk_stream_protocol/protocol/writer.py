@@ -145,7 +145,7 @@ class ChunkWriter:
     ) -> list[AnyChunk]:
         """Append to the open part of `key` (one speaker), or open one; `metadata` goes with the opening."""
         open_text = self._texts.get(key)
-        if open_text is not None and open_text.kind == kind:  # the path of nearly every chunk
+        if open_text is not None and open_text.kind == kind:
             return [TextDelta(open_text.id, delta) if kind == "text" else ReasoningDelta(open_text.id, delta)]
         out = [*self.end_text(key), *self.need_step()]
         self._text_count += 1
@@ -174,6 +174,11 @@ class ChunkWriter:
 
     def end_texts(self) -> list[AnyChunk]:
         return [chunk for key in list(self._texts) for chunk in self.end_text(key)]
+
+    def growing_text(self, key: Hashable) -> tuple[type[TextDelta] | type[ReasoningDelta], str]:
+        """How to make the next deltas of the open part, as long as nothing else is written."""
+        open_text = self._texts[key]
+        return (TextDelta if open_text.kind == "text" else ReasoningDelta), open_text.id
 
     def open_text_kind(self, key: Hashable) -> TextKind | None:
         open_text = self._texts.get(key)
