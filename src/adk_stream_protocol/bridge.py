@@ -7,6 +7,7 @@ import secrets
 from collections.abc import Awaitable, Callable, Collection, Mapping
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, TypedDict
+from urllib.parse import quote
 
 from starlette.requests import HTTPConnection, Request
 from starlette.responses import Response
@@ -23,7 +24,7 @@ from .limits import Limits
 from .protocol.chunks import SdkVersion
 from .protocol.fold import UIMessage
 from .protocol.messages import ApprovalStyle
-from .protocol.turn import Turn, decode_body, decode_sdk_version, decode_turn
+from .protocol.turn import Turn, decode_body, decode_sdk_version, decode_turn, is_chat_id
 
 if TYPE_CHECKING:
     from fastapi import APIRouter
@@ -239,7 +240,7 @@ class ChatBridge:
         listed = await self._runner.session_service.list_sessions(app_name=self._runner.app_name, user_id=user)
         newest = sorted(listed.sessions, key=lambda session: session.last_update_time, reverse=True)
         summaries: list[ChatSummary] = []
-        for session in newest[: self.limits.max_listed_chats]:
+        for session in [session for session in newest if is_chat_id(session.id)][: self.limits.max_listed_chats]:
             chat = self._chat(user, session.id, files_root)
             loaded = await chat.load()
             if loaded is None:  # deleted meanwhile
@@ -271,4 +272,6 @@ class ChatBridge:
         return file
 
     def _chat(self, user: str, chat_id: str, files_root: str) -> Chat:
-        return Chat(self._runner, user, chat_id, f"{files_root}/{chat_id}/files")
+        if not is_chat_id(chat_id):
+            raise NotFound
+        return Chat(self._runner, user, chat_id, f"{files_root}/{quote(chat_id, safe='')}/files")

@@ -21,6 +21,7 @@ from google.adk.workflow import BaseNode
 from google.genai import types
 from pydantic import PrivateAttr
 
+from adk_stream_protocol.adk.failures import public_failure_text
 from adk_stream_protocol.adk.runner import build_runner
 from adk_stream_protocol.adk.translator import Translator
 from adk_stream_protocol.protocol.chunks import AnyChunk, SdkVersion
@@ -151,7 +152,7 @@ def translate(agent_run: AgentRun, *, sdk_version: SdkVersion = 6, **options: An
     chunks: list[AnyChunk] = translator.start("m1")
     for event in agent_run.events:
         chunks += translator.feed(event)
-    chunks += translator.fail(agent_run.failure) if agent_run.failure else translator.finish()
+    chunks += translator.fail(public_failure_text(agent_run.failure)) if agent_run.failure else translator.finish()
     written = wire(chunks)
     check_segment(_with_one_data_kind(written), sdk_version)
     assert not (written[-1].get("finishReason") != "tool-calls" and stock_client_posts_again(written)), (

@@ -51,3 +51,34 @@ def test_what_is_forgotten_was_not_said() -> None:
     text.forget()
     assert not text.is_unconfirmed
     assert text.settle("text", "Words.") == 0
+
+
+def test_what_no_whole_has_confirmed_is_all_that_was_said_thoughts_first() -> None:
+    text = spoken(("1", "It is "), ("1", "sunny. "), ("2", "Or not."))
+    text.add("reasoning", "2", "Hm")
+    text.add("reasoning", "2", ".")
+    assert text.unconfirmed() == [("reasoning", "Hm."), ("text", "It is sunny. Or not.")]
+    assert text.unconfirmed() == [("reasoning", "Hm."), ("text", "It is sunny. Or not.")]  # asking changes nothing
+    assert text.settle("text", "It is sunny. Or not.") == 20
+
+
+def test_a_kind_of_which_nothing_was_said_is_not_among_the_unconfirmed() -> None:
+    assert SpokenText().unconfirmed() == []
+    assert spoken(("1", "Words.")).unconfirmed() == [("text", "Words.")]
+    assert spoken(("1", ""), ("2", "")).unconfirmed() == []
+
+
+@pytest.mark.parametrize("whole", ["Words.", "Words and more.", "[removed]"])
+def test_a_whole_confirms_the_pieces_of_its_kind_whatever_it_says(whole: str) -> None:
+    text = spoken(("1", "Words."))
+    text.add("reasoning", "1", "Thoughts.")
+    text.settle("text", whole)
+    assert text.unconfirmed() == [("reasoning", "Thoughts.")]
+    text.add("text", "1", "Later.")
+    assert text.unconfirmed() == [("reasoning", "Thoughts."), ("text", "Later.")]
+
+
+def test_what_is_forgotten_is_not_unconfirmed() -> None:
+    text = spoken(("1", "Words."))
+    text.forget()
+    assert text.unconfirmed() == []

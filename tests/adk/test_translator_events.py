@@ -66,17 +66,6 @@ def test_what_was_said_before_a_model_raised_stays() -> None:
     ]
 
 
-def test_the_limit_of_model_calls_is_told_as_such() -> None:
-    def weather() -> dict[str, str]:
-        """The weather."""
-        return {"sky": "clear"}
-
-    script = [[called("c1", "weather")], [called("c2", "weather")]]
-    failed = run(speaker(*script, tools=[weather]), max_llm_calls=1)
-    assert failed.failure is not None
-    assert lines(translate(failed))[-1] == 'finish length {"limit": "model-calls"}'
-
-
 def test_an_error_event_without_an_exception_is_an_error() -> None:
     told = read(speaker([model_says(error_code="RESOURCE_EXHAUSTED", error_message="quota of project 7")]))
     assert told == [f"error {public_failure_text('RESOURCE_EXHAUSTED')}"]

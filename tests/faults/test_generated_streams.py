@@ -25,7 +25,7 @@ def stream_of(seed: int, sdk_version: SdkVersion) -> str:
     if cut == len(events):
         chunks += translator.finish()
     else:
-        chunks += random.choice([translator.abort, lambda: translator.fail(RuntimeError())])()
+        chunks += random.choice([translator.abort, lambda: translator.fail("The agent could not answer.")])()
     return (encode_events(b"s", 0, encode_chunks(chunks)) + DONE).decode()
 
 

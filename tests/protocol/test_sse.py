@@ -71,3 +71,28 @@ def test_the_headers_are_those_of_the_ai_sdk() -> None:
         "x-vercel-ai-ui-message-stream": "v1",
         "x-accel-buffering": "no",
     }
+
+
+def test_one_event_is_framed_as_among_many() -> None:
+    assert sse.encode_event(b"seg", 7, b'{"a":1}') == b'id: seg-7\ndata: {"a":1}\n\n'
+    assert sse.encode_event(b"seg", 7, b"{}") == sse.encode_events(b"seg", 7, [b"{}"])
+
+
+@given(st.text(st.sampled_from("ab-0"), min_size=1), st.integers(0, 10**9 - 1))
+def test_the_id_of_an_event_is_the_cursor_after_it(segment: str, place: int) -> None:
+    [(event_id, _)] = read_events(sse.encode_event(segment.encode(), place, b"{}"))
+    assert sse.decode_cursor(event_id, segment) == place + 1
+
+
+@pytest.mark.parametrize(
+    "forged",
+    [
+        None, "", "-", "seg", "seg-", "-3", "3",  # no cursor at all
+        "other-3", "SEG-3", "xseg-3", "seg-x-3", "seg-3-3", " seg-3", "seg\x00-3",  # of another stream
+        "seg--3", "seg-+3", "seg-3.0", "seg-3e1", "seg-0x3", "seg-1_0", "seg- 3", "seg-3 ", "seg-3\n", "seg-NaN",
+        "seg-٣", "seg-３", "seg-²", "seg-Ⅲ",  # digits to Unicode, and some of them to int()
+        "seg-1000000000", "seg-" + "9" * 10_000,  # more than any log holds, and more than int() takes
+    ],
+)  # fmt: skip
+def test_any_other_id_is_no_cursor(forged: str | None) -> None:
+    assert sse.decode_cursor(forged, "seg") is None

@@ -290,6 +290,17 @@ def test_an_approval_names_its_call() -> None:
     assert written[-1] == {"type": "tool-approval-request", "approvalId": "ok", "toolCallId": "a"}
 
 
+def test_a_tool_is_at_work_from_its_whole_arguments_to_its_result() -> None:
+    writer = ChunkWriter()
+    writer.start("m1")
+    writer.tool_input_start("c1", "pay")
+    assert not writer.runs_a_tool
+    writer.tool_input_available("c1", {})
+    assert writer.runs_a_tool
+    writer.tool_output("c1", {})
+    assert not writer.runs_a_tool
+
+
 def test_the_books_on_a_call_can_be_read() -> None:
     writer = ChunkWriter(answered_calls=["old"])
     books: list[tuple[bool, bool, bool]] = []

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Any, TypedDict
 from urllib.parse import quote
 
+from google.adk.errors.input_validation_error import InputValidationError
 from google.adk.events import Event
 from google.adk.runners import Runner
 from google.adk.sessions import Session
@@ -20,8 +21,10 @@ class MessageIds:
 
     user_message_id: str | None
     message_id: str | None
-    limit: str | None = None
-    """Which limit has ended the run, on an event of ours at its end."""
+    ended_by: str | None = None
+    """On an event of ours at the end of a run that did not come to its own: `stop`, `failure`, or a limit."""
+    failure: str | None = None
+    """What the client was told of it."""
 
     def metadata(self) -> dict[str, Any]:
         return {_METADATA_KEY: {name: value for name, value in vars(self).items() if value is not None}}
@@ -29,7 +32,7 @@ class MessageIds:
     @classmethod
     def of(cls, event: Event) -> "MessageIds":
         stored: dict[str, Any] = (event.custom_metadata or {}).get(_METADATA_KEY) or {}
-        return cls(**{name: stored.get(name) for name in ("user_message_id", "message_id", "limit")})
+        return cls(**{name: stored.get(name) for name in ("user_message_id", "message_id", "ended_by", "failure")})
 
 
 class _SessionKey(TypedDict):
@@ -61,7 +64,13 @@ class Chat:
         await self.runner.session_service.create_session(**self._key)
 
     async def delete(self) -> None:
+        """The session, and the artifacts that are the chat's alone."""
         await self.runner.session_service.delete_session(**self._key)
+        service = self.runner.artifact_service
+        if service is not None:
+            for filename in await service.list_artifact_keys(**self._key):
+                if not filename.startswith("user:"):
+                    await service.delete_artifact(**self._key, filename=filename)
 
     async def append(self, events: Sequence[Event]) -> None:
         session = await self.load() if events else None
@@ -89,7 +98,10 @@ class Chat:
     async def load_file(self, filename: str, version: int | None) -> tuple[bytes, str] | None:
         """An artifact's bytes and media type."""
         service = self.runner.artifact_service
-        part = await service.load_artifact(**self._key, filename=filename, version=version) if service else None
+        try:
+            part = await service.load_artifact(**self._key, filename=filename, version=version) if service else None
+        except InputValidationError:  # a name that climbs out of its folder
+            return None
         if part is None:
             return None
         if part.inline_data is not None and part.inline_data.data is not None:

@@ -15,9 +15,8 @@ from ..protocol.chunks import SdkVersion
 from ..protocol.fold import MessageFold, Part, UIMessage
 from ..protocol.messages import ApprovalStyle
 from .chat import Chat, MessageIds
+from .request_run import last_words
 from .translator import Translator
-
-_ABORTED = "INVOCATION_ABORTED"
 
 
 def live_events(events: list[Event]) -> list[Event]:
@@ -44,23 +43,19 @@ class _AssistantMessage:
         self.id = message_id
         self._translator = translator
         self._fold = MessageFold()
-        self._was_stopped = False
-        self._limit: str | None = None
+        self._ended_by: str | None = None
+        self._failure: str | None = None
         for chunk in translator.start(message_id):
             self._fold.feed(chunk)
 
     async def feed(self, event: Event, chat: Chat) -> None:
-        self._was_stopped |= event.error_code == _ABORTED
-        self._limit = MessageIds.of(event).limit or self._limit
+        ids = MessageIds.of(event)
+        self._ended_by, self._failure = ids.ended_by or self._ended_by, ids.failure or self._failure
         for chunk in self._translator.feed(event, await chat.files(event.actions.artifact_delta)):
             self._fold.feed(chunk)
 
     def message(self) -> UIMessage:
-        if self._was_stopped and self._limit is None:
-            last_words = self._translator.abort()
-        else:
-            last_words = self._translator.finish(self._limit)
-        for chunk in last_words:
+        for chunk in last_words(self._translator, self._ended_by, self._failure):
             self._fold.feed(chunk)
         return self._fold.message()
 

@@ -6,9 +6,9 @@ import os
 from collections.abc import Callable, Mapping
 from contextlib import aclosing
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import Any
 
+from google.adk.agents.invocation_context import LlmCallsLimitExceededError
 from google.adk.agents.run_config import (
     RunConfig,
     StreamingMode,  # pyright: ignore[reportPrivateImportUsage] -- the documented path
@@ -22,11 +22,15 @@ from ..chunk_log import ChunkLog
 from ..limits import Limits
 from ..protocol.chunks import AnyChunk, encode_chunks
 from .chat import Chat, MessageIds
+from .failures import public_failure_text
 from .translator import Translator
 
 logger = logging.getLogger(__name__)
 
-_STOP_GRACE_S = 5  # for tools that do not listen; ADK ends everything else at once
+# How long ADK may take to end a run by itself, sealing its open calls. Some agents do not look at the signal while
+# their model is silent, and some tools never do.
+_STOP_GRACE_S = 1
+_FIRST_READER_S = 10
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -59,7 +63,9 @@ class RequestRun:
         self._limits = limits
         self._on_end = on_end
         self._abort = asyncio.Event()
-        self._limit: str | None = None  # which one has ended the run
+        self._is_ending = False
+        self._ended_by: str | None = "stop"  # until it turns out otherwise
+        self._failure: str | None = None
         self._invocation_id = ""
         self._task: asyncio.Task[None] | None = None
         self._stopping: asyncio.Task[None] | None = None
@@ -69,42 +75,58 @@ class RequestRun:
         self._write(self._translator.start(self.message_id or ""))
         self._task = asyncio.create_task(self._drive(), name=f"adk-stream run {self.log.segment}")
         self.log.on_readers_changed = self._watch_readers
-        self._watch_readers()
+        # The first reader may be on its way still, however short the patience is afterwards.
+        patience_s = max(self._limits.unread_run_s, _FIRST_READER_S)
+        self._unread_timer = asyncio.get_running_loop().call_later(patience_s, self._nobody_reads)
 
     async def stop(self) -> None:
-        """End the run: ADK closes the model and seals open calls; what does not listen is cancelled."""
+        """End the run: ADK closes the model and seals open calls; what does not listen is cancelled, and what does
+        not even then is left alone. The stream ends in any case, and the next turn may come."""
         self._abort.set()
-        if self._task is not None:
-            await asyncio.wait([self._task], timeout=_STOP_GRACE_S)
+        if self._task is None:
+            return
+        await asyncio.wait([self._task], timeout=_STOP_GRACE_S)
+        if not self._is_ending:
             self._task.cancel()
-            await asyncio.wait([self._task])
+        await asyncio.wait([self._task], timeout=_STOP_GRACE_S)
+        self._end()
 
     async def _drive(self) -> None:
         time_limit = asyncio.get_running_loop().call_later(self._limits.max_run_s, self._end_by, "time")
-        last_words: Callable[[], list[AnyChunk]] = self._translator.abort
         try:
             await self._consume_in_session()
             if not self._abort.is_set():
-                last_words = self._translator.finish
+                self._ended_by = None
+        except LlmCallsLimitExceededError:
+            self._ended_by = "model-calls"
         except Exception as error:
             _log_failure(error, self.log.segment)
-            last_words = partial(self._translator.fail, error)
+            self._ended_by, self._failure = "failure", public_failure_text(error)
         finally:
+            self._is_ending = True
             time_limit.cancel()
-            self.log.on_readers_changed = lambda: None
-            if self._unread_timer is not None:
-                self._unread_timer.cancel()
-            if self._limit is not None:
-                last_words = partial(self._translator.finish, self._limit)
-            await self._keep_what_was_said()
-            self._on_end()  # before the last chunk: a client that reads it may send its next turn at once
-            self._write(last_words())
-            self.log.close()
+            try:
+                await self._keep_what_was_said()
+            finally:
+                self._end()
+
+    def _end(self) -> None:
+        if self.log.is_closed:
+            return
+        self.log.on_readers_changed = lambda: None
+        if self._unread_timer is not None:
+            self._unread_timer.cancel()
+        self._on_end()  # before the last chunk: a client that reads it may send its next turn at once
+        self._write(last_words(self._translator, self._ended_by, self._failure))
+        self.log.close()
 
     async def _consume_in_session(self) -> None:
         try:
             await self._consume()
-        except SessionNotFoundError:  # a runner of the user's own that does not create sessions
+        except SessionNotFoundError:
+            if self._invocation_id:
+                raise  # deleted meanwhile: what has run must not run again
+            # A runner of the user's own that does not create sessions.
             await self._chat.create()
             await self._consume()
 
@@ -128,17 +150,18 @@ class RequestRun:
                     self._write(self._translator.feed(event, files))
 
     def _write(self, chunks: list[AnyChunk]) -> None:
-        if chunks:
+        if chunks and not self.log.is_closed:  # a run that was given up may still be talking
             self.log.append(encode_chunks(chunks))
             if self.log.size_bytes > self._limits.max_log_bytes and not self._abort.is_set():
                 self._end_by("size")
 
     async def _keep_what_was_said(self) -> None:
-        """ADK stores nothing of an answer that does not come to its end, but the user has read it."""
-        half_said = self._translator.half_said()
-        if self._limit is not None and not half_said:
-            half_said.append((self._chat.root_author, None, []))  # for the limit alone
-        ids = replace(self._request.ids, limit=self._limit)
+        """ADK stores nothing of an answer that does not come to its end, but the user has read it. And not every
+        agent tells why it ended."""
+        if self._ended_by is None or not self._invocation_id:
+            return
+        half_said = self._translator.half_said() or [(self._chat.root_author, None, [])]
+        ids = replace(self._request.ids, ended_by=self._ended_by, failure=self._failure)
         events = [
             Event(
                 author=author,
@@ -148,7 +171,6 @@ class RequestRun:
                 custom_metadata=ids.metadata(),
             )
             for author, branch, parts in half_said
-            if self._invocation_id  # else nothing was stored to which it could belong
         ]
         try:
             await self._chat.append(events)
@@ -158,7 +180,7 @@ class RequestRun:
     # -- bounds -------------------------------------------------------------------------------------------------------
 
     def _end_by(self, limit: str) -> None:
-        self._limit = limit
+        self._ended_by = limit
         self._stop_soon()
 
     def _stop_soon(self) -> None:
@@ -177,6 +199,15 @@ class RequestRun:
             self._unread_timer = asyncio.get_running_loop().call_later(1, self._nobody_reads)
         else:
             self._stop_soon()
+
+
+def last_words(translator: Translator, ended_by: str | None, failure: str | None) -> list[AnyChunk]:
+    """How a stream ends: by itself, by a stop, by a failure, or by a limit."""
+    if ended_by is None:
+        return translator.finish()
+    if ended_by == "stop":
+        return translator.abort()
+    return translator.fail(failure) if failure is not None else translator.finish(ended_by)
 
 
 def _log_failure(error: Exception, segment: str) -> None:

@@ -22,7 +22,7 @@ from ..protocol.chunks import (
     TextDelta,
 )
 from ..protocol.messages import ApprovalStyle
-from ..protocol.writer import ChunkWriter, TextKind
+from ..protocol.writer import STOPPED, ChunkWriter, TextKind
 from .failures import public_failure_text
 from .sources import Sources
 from .spoken_text import SpokenText
@@ -33,8 +33,7 @@ _CONFIRMATION = "adk_request_confirmation"
 _CREDENTIAL = "adk_request_credential"
 _CONTROL_FLOW = frozenset({"transfer_to_agent", "set_model_response", "finish_task", "exit_loop"})
 
-_TOO_MANY_MODEL_CALLS = "LlmCallsLimitExceededError"  # ADK's code for it is the name of what it raises
-
+_ABORTED = "INVOCATION_ABORTED"
 _TEXT_KINDS: tuple[TextKind, ...] = ("text", "reasoning")
 
 _CONTENT_FILTER = (
@@ -115,7 +114,6 @@ class Translator:
         self._usage = Usage()
         self._finish_reason: FinishReason | None = None
         self._failure: str | None = None
-        self._limit: str | None = None
 
     # -- the segment --------------------------------------------------------------------------------------------------
 
@@ -124,7 +122,6 @@ class Translator:
 
     def finish(self, limit: str | None = None) -> list[AnyChunk]:
         """The run is over: nothing more will come. `limit`: which one has ended it."""
-        limit = limit or self._limit
         if limit is not None:
             return self._writer.finish("length", {**(self._usage.metadata() or {}), "limit": limit})
         if self._failure is not None:
@@ -137,11 +134,9 @@ class Translator:
         reason = "tool-calls" if self._writer.awaits_results else self._finish_reason or "stop"
         return [*out, *self._writer.finish(reason, self._usage.metadata())]
 
-    def fail(self, error: Exception) -> list[AnyChunk]:
+    def fail(self, public_text: str) -> list[AnyChunk]:
         """The run raised. ADK has told of it in an event before; the client hears it once."""
-        if self._limit is not None:
-            return self.finish()
-        return self._writer.error(public_failure_text(error))
+        return self._writer.error(public_text)
 
     def abort(self) -> list[AnyChunk]:
         return self._writer.abort()
@@ -336,7 +331,7 @@ class Translator:
     def _approval(self, speaker: _Speaker, approval_id: str, arguments: dict[str, Any]) -> list[AnyChunk]:
         original = _dict(arguments.get("originalFunctionCall"))
         call_id = speaker.wire_ids.get(str(original.get("id")))
-        if call_id is None:  # asked for a call of another message
+        if call_id is None or not self._writer.can_take_result(call_id):  # asked for a call of another message
             return []
         if self._approval_style == "approval-request":
             confirmation = _dict(arguments.get("toolConfirmation"))
@@ -368,6 +363,11 @@ class Translator:
                 continue  # a hidden call's, another message's, or a second result
             if result.id in event.actions.requested_tool_confirmations:
                 continue  # a placeholder: the real result follows the person's answer
+            if (
+                event.error_code == _ABORTED
+            ):  # ADK seals open calls, not always in time to tell: say it as the writer does
+                out += self._writer.tool_error(call_id, STOPPED)
+                continue
             is_progress = call_id in self._long_running and event.author != "user"
             out += self._tool_result(call_id, result, is_progress=is_progress)
         return out
@@ -459,8 +459,6 @@ class Translator:
         known = FINISH_REASONS.get(event.error_code)
         if known is not None:
             self._finish_reason = known
-        elif event.error_code == _TOO_MANY_MODEL_CALLS:
-            self._limit = "model-calls"
         else:
             self._failure = public_failure_text(event.error_code)
 

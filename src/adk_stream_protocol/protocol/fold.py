@@ -19,6 +19,7 @@ class MessageFold:
         self.parts: list[Part] = []
         self._id = ""
         self._metadata: dict[str, Any] | None = None
+        self._unseen_steps = 0
         self._texts: dict[str, Part] = {}
         self._calls: dict[str, Part] = {}
 
@@ -27,14 +28,21 @@ class MessageFold:
         return {"id": self._id, "role": "assistant", **metadata, "parts": self.parts}
 
     def feed(self, chunk: AnyChunk) -> None:
+        if isinstance(chunk, c.StartStep):
+            self._unseen_steps += 1  # the client shows a step with whatever comes next in it, if anything does
+            return
+        if isinstance(chunk, c.FinishStep | c.Abort | c.Error):
+            return
+        if isinstance(chunk, c.Finish) and chunk.message_metadata is None:
+            return
+        self.parts += [{"type": "step-start"} for _ in range(self._unseen_steps)]
+        self._unseen_steps = 0
         match chunk:
             case c.Start(message_id, metadata):
                 self._id = message_id or self._id
                 self._merge_metadata(metadata)
             case c.Finish(_, metadata) | c.MessageMetadata(metadata):
                 self._merge_metadata(metadata)
-            case c.StartStep():
-                self.parts.append({"type": "step-start"})
             case c.TextStart() | c.ReasoningStart():
                 kind = "text" if isinstance(chunk, c.TextStart) else "reasoning"
                 part: Part = {"type": kind, "text": "", "state": "streaming"}
@@ -74,10 +82,13 @@ class MessageFold:
                 part.pop("preliminary", None)
                 _set(part, preliminary=chunk.preliminary)
             case c.ToolOutputError(call_id, error_text):
-                self._calls[call_id] |= {"state": "output-error", "errorText": error_text}
+                part = self._calls[call_id]
+                part |= {"state": "output-error", "errorText": error_text}
+                part.pop("output", None)
+                part.pop("preliminary", None)
             case c.ToolOutputDenied(call_id):
                 self._calls[call_id]["state"] = "output-denied"
-            case _:  # the rest leaves no part: finish-step, abort, error, deltas of arguments
+            case _:  # deltas of arguments
                 pass
 
     def _add(self, part: Part, **optional: Any) -> Part:

@@ -49,7 +49,8 @@ class Turn:
 
 def decode_turn(body: bytes, limits: Limits, *, sdk_version_header: str | None = None) -> Turn:
     request = _decode(body, RequestBody)
-    chat_id = _identifier(request.id, "id")
+    if not is_chat_id(request.id):
+        raise MalformedRequest(f"The id {_IDENTIFIER_RULE}, other than `user`, and must not begin like a drive (`c:`).")
     if request.message_id is not None:
         _identifier(request.message_id, "messageId")
     last = request.message
@@ -66,7 +67,7 @@ def decode_turn(body: bytes, limits: Limits, *, sdk_version_header: str | None =
     message_id = None if head.id is None else _identifier(head.id, "id of the message")
     again = _again(request)
     return Turn(
-        chat_id=chat_id,
+        chat_id=request.id,
         message_id=message_id,
         again=again,
         target_id=(request.message_id or message_id) if again else None,
@@ -103,10 +104,22 @@ def _is_null(value: msgspec.Raw) -> bool:
 _IDENTIFIER = re.compile(r"[^\s/\\\x00-\x1f\x7f]{1,128}")
 
 
-def _identifier(value: str, what: str) -> str:
+_IDENTIFIER_RULE = "must be 1 to 128 printable characters without spaces and slashes"
+_NOT_FOR_CHATS = re.compile(r"user|[A-Za-z]:.*", re.DOTALL)  # ADK keeps no files under these
+
+
+def is_chat_id(value: str) -> bool:
+    return _is_identifier(value) and not _NOT_FOR_CHATS.fullmatch(value)
+
+
+def _is_identifier(value: str) -> bool:
     """Ids become path segments, session keys and log fields, so they stay short and printable."""
-    if not _IDENTIFIER.fullmatch(value) or not value.isprintable() or value in (".", ".."):
-        raise MalformedRequest(f"The {what} must be 1 to 128 characters without spaces and slashes.")
+    return bool(_IDENTIFIER.fullmatch(value)) and value.isprintable() and value not in (".", "..")
+
+
+def _identifier(value: str, what: str) -> str:
+    if not _is_identifier(value):
+        raise MalformedRequest(f"The {what} {_IDENTIFIER_RULE}.")
     return value
 
 

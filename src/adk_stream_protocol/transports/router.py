@@ -46,7 +46,7 @@ def build_router(bridge: ChatBridge, prefix: str) -> APIRouter:
         """The conversation."""
         user = await bridge.identify(request)
         chat_id = request.path_params["chat_id"]
-        root = request.url.path.removesuffix(f"/{chat_id}/messages")
+        root = request.url.path.rsplit("/", 2)[0]
         return _json(await bridge.messages(request, user, chat_id, root))
 
     async def chats(request: Request) -> Response:
