@@ -290,6 +290,17 @@ def test_an_approval_names_its_call() -> None:
     assert written[-1] == {"type": "tool-approval-request", "approvalId": "ok", "toolCallId": "a"}
 
 
+@pytest.mark.parametrize(("kind", "delta"), [("text", c.TextDelta), ("reasoning", c.ReasoningDelta)])
+def test_a_growing_text_tells_how_its_deltas_are_made(kind: Any, delta: type[Any]) -> None:
+    writer = ChunkWriter()
+    writer.start("m1")
+    (*_, first) = writer.text("root", kind, "Hello ")
+    make, part_id = writer.growing_text("root")
+    assert make is delta
+    assert make(part_id, "world") == writer.text("root", kind, "world")[0]
+    assert first == delta(part_id, "Hello ")
+
+
 def test_a_tool_is_at_work_from_its_whole_arguments_to_its_result() -> None:
     writer = ChunkWriter()
     writer.start("m1")

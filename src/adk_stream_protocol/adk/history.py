@@ -114,7 +114,7 @@ def _user_file(url: str, media_type: str, filename: str | None) -> Part:
 class PastTurn:
     invocation_id: str
     content: types.Content
-    user_message_id: str | None
+    user_message_id: str
 
 
 def find_turn(events: list[Event], message_id: str) -> PastTurn | None:
@@ -124,7 +124,7 @@ def find_turn(events: list[Event], message_id: str) -> PastTurn | None:
             continue
         ids = MessageIds.of(event)
         if message_id in (ids.user_message_id, ids.message_id, event.id, _given_id(event)):
-            return PastTurn(event.invocation_id, event.content, ids.user_message_id)
+            return PastTurn(event.invocation_id, event.content, ids.user_message_id or event.id)
     return None
 
 

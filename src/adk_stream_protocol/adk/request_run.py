@@ -158,9 +158,11 @@ class RequestRun:
     async def _keep_what_was_said(self) -> None:
         """ADK stores nothing of an answer that does not come to its end, but the user has read it. And not every
         agent tells why it ended."""
-        if self._ended_by is None or not self._invocation_id:
+        half_said = self._translator.half_said()
+        if self._ended_by is not None and not half_said:
+            half_said.append((self._chat.root_author, None, []))  # for the reason alone
+        if not half_said or not self._invocation_id:
             return
-        half_said = self._translator.half_said() or [(self._chat.root_author, None, [])]
         ids = replace(self._request.ids, ended_by=self._ended_by, failure=self._failure)
         events = [
             Event(
