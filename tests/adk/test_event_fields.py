@@ -8,7 +8,7 @@ from google.adk.events import Event, EventActions
 from google.genai import types
 from pydantic import BaseModel
 
-from adk_stream_protocol.adk.translator import FINISH_REASONS
+from adk_stream_protocol.adk.event_parts import FINISH_REASONS
 
 PAGE = Path(__file__).parents[2] / "docs" / "reference" / "events.md"
 

@@ -4,10 +4,9 @@ What each field of an event becomes is listed in docs/reference/events.md; a tes
 against each other.
 """
 
-import base64
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, cast
+from typing import Any
 
 from google.adk.events import Event
 from google.genai import types
@@ -23,35 +22,26 @@ from ..protocol.chunks import (
 )
 from ..protocol.messages import ApprovalStyle
 from ..protocol.writer import STOPPED, ChunkWriter, TextKind
+from .event_parts import (
+    ABORTED,
+    CONFIRMATION,
+    CONTROL_FLOW,
+    CREDENTIAL,
+    FINISH_REASONS,
+    as_dict,
+    auth_request,
+    data_file,
+    is_atomic,
+    is_model_output,
+    text_kind,
+)
 from .failures import public_failure_text
 from .sources import Sources
 from .spoken_text import SpokenText
 from .tool_arguments import StreamedArguments
 from .usage import Usage
 
-_CONFIRMATION = "adk_request_confirmation"
-_CREDENTIAL = "adk_request_credential"
-_CONTROL_FLOW = frozenset({"transfer_to_agent", "set_model_response", "finish_task", "exit_loop"})
-
-_ABORTED = "INVOCATION_ABORTED"
 _TEXT_KINDS: tuple[TextKind, ...] = ("text", "reasoning")
-
-_CONTENT_FILTER = (
-    "SAFETY", "BLOCKLIST", "PROHIBITED_CONTENT", "SPII", "RECITATION", "MODEL_ARMOR", "JAILBREAK",
-    "IMAGE_SAFETY", "IMAGE_PROHIBITED_CONTENT", "IMAGE_RECITATION", "IMAGE_OTHER",
-)  # fmt: skip
-_OTHER = (
-    "FINISH_REASON_UNSPECIFIED", "BLOCKED_REASON_UNSPECIFIED", "LANGUAGE", "OTHER", "NO_IMAGE", "CONTINUATION",
-    "MODEL_RETURNED_NO_CONTENT",
-)  # fmt: skip
-# Gemini's finish reasons, and the error codes that ADK makes of them and of blocked prompts.
-FINISH_REASONS: Mapping[str, FinishReason] = {
-    "STOP": "stop",
-    "MAX_TOKENS": "length",
-    **dict.fromkeys(_CONTENT_FILTER, "content-filter"),
-    **dict.fromkeys(("MALFORMED_FUNCTION_CALL", "UNEXPECTED_TOOL_CALL", "TOO_MANY_TOOL_CALLS"), "error"),
-    **dict.fromkeys(_OTHER, "other"),
-}
 
 
 @dataclass(frozen=True)
@@ -178,7 +168,7 @@ class Translator:
             return self._tool_results(event, parts)
         speaker = self._speaker(event)
         sources, citations = self._sources.feed(event)
-        if any(_is_model_output(part) for part in parts):
+        if any(is_model_output(part) for part in parts):
             out += self._model_call(event, speaker)
         out += self._parts(event, speaker, parts, citations)
         for source in sources:
@@ -196,7 +186,7 @@ class Translator:
                 if speaker.call_since_text:
                     speaker.call_since_text = False
                     out += self._writer.end_text(speaker)
-                kind = _kind(part)
+                kind = text_kind(part)
                 remember = speaker.said.add(kind, event.id, part.text)
                 out += self._writer.text(speaker, kind, part.text, speaker.metadata)
                 delta, part_id = self._writer.growing_text(speaker)
@@ -206,7 +196,7 @@ class Translator:
             if part.function_call is not None:
                 speaker.call_since_text = True
                 out += self._streamed_arguments(speaker, part.function_call)
-            elif _is_atomic(part):
+            elif is_atomic(part):
                 speaker.shown_parts += 1
                 out += self._atomic(speaker, part)
         return out
@@ -245,18 +235,18 @@ class Translator:
         out: list[AnyChunk] = []
         said: dict[TextKind, int | None] = {}
         for kind in _TEXT_KINDS:
-            whole = "".join(part.text for part in parts if part.text and _kind(part) == kind)
+            whole = "".join(part.text for part in parts if part.text and text_kind(part) == kind)
             if whole:
                 said[kind] = speaker.said.settle(kind, whole)
         last_text = next((part for part in reversed(parts) if part.text and not part.thought), None)
         for part in parts:
             if part.text:
-                out += self._rest_of_text(speaker, _kind(part), part.text, said)
+                out += self._rest_of_text(speaker, text_kind(part), part.text, said)
                 if part is last_text and self._writer.open_text_kind(speaker) == "text":
                     out += self._writer.end_text(speaker, citations=citations)
             elif part.function_call is not None:
                 out += self._tool_call(event, speaker, part.function_call)
-            elif _is_atomic(part) and not self._repeats(speaker):
+            elif is_atomic(part) and not self._repeats(speaker):
                 out += self._atomic(speaker, part)
         for call_id in speaker.shown_calls:  # streamed, but the aggregate does not know them
             out += self._writer.tool_input_error(speaker.wire_ids[call_id], "The call was not completed.")
@@ -287,7 +277,7 @@ class Translator:
     # -- tools --------------------------------------------------------------------------------------------------------
 
     def _streamed_arguments(self, speaker: _Speaker, call: types.FunctionCall) -> list[AnyChunk]:
-        if call.name in _CONTROL_FLOW:
+        if call.name in CONTROL_FLOW:
             return []
         out: list[AnyChunk] = []
         for piece in speaker.arguments.feed(call):
@@ -301,12 +291,12 @@ class Translator:
 
     def _tool_call(self, event: Event, speaker: _Speaker, call: types.FunctionCall) -> list[AnyChunk]:
         call_id, name, arguments = call.id or "", call.name or "", call.args or {}
-        if name in _CONTROL_FLOW:
+        if name in CONTROL_FLOW:
             return []
-        if name == _CONFIRMATION:
+        if name == CONFIRMATION:
             return self._approval(speaker, call_id, arguments)
-        if name == _CREDENTIAL:
-            return self._writer.data("auth-request", _auth_request(arguments), id=call_id)
+        if name == CREDENTIAL:
+            return self._writer.data("auth-request", auth_request(arguments), id=call_id)
         out = self._writer.end_text(speaker)
         if call_id in speaker.shown_calls:
             speaker.shown_calls.discard(call_id)
@@ -329,12 +319,12 @@ class Translator:
         return wire_id
 
     def _approval(self, speaker: _Speaker, approval_id: str, arguments: dict[str, Any]) -> list[AnyChunk]:
-        original = _dict(arguments.get("originalFunctionCall"))
+        original = as_dict(arguments.get("originalFunctionCall"))
         call_id = speaker.wire_ids.get(str(original.get("id")))
         if call_id is None or not self._writer.can_take_result(call_id):  # asked for a call of another message
             return []
         if self._approval_style == "approval-request":
-            confirmation = _dict(arguments.get("toolConfirmation"))
+            confirmation = as_dict(arguments.get("toolConfirmation"))
             about = {name: confirmation[name] for name in ("hint", "payload") if confirmation.get(name) is not None}
             out = self._writer.tool_approval_request(call_id, approval_id)
             return [*out, *self._writer.data("approval", about, id=approval_id)]
@@ -346,7 +336,7 @@ class Translator:
         helper would wait for the calls themselves, and it looks at no step but the last."""
         out = self._writer.new_step() if self._questions else []
         for approval_id, arguments in self._questions.items():
-            out += self._writer.tool_input_start(approval_id, _CONFIRMATION)
+            out += self._writer.tool_input_start(approval_id, CONFIRMATION)
             out += self._writer.tool_input_available(approval_id, arguments, awaits_client=True)
         return out
 
@@ -364,7 +354,7 @@ class Translator:
             if result.id in event.actions.requested_tool_confirmations:
                 continue  # a placeholder: the real result follows the person's answer
             if (
-                event.error_code == _ABORTED
+                event.error_code == ABORTED
             ):  # ADK seals open calls, not always in time to tell: say it as the writer does
                 out += self._writer.tool_error(call_id, STOPPED)
                 continue
@@ -379,7 +369,7 @@ class Translator:
         out = self._writer.tool_output(call_id, response, preliminary=is_progress)
         for media in result.parts or ():
             if media.inline_data is not None:
-                out += self._writer.part(_data_file(media.inline_data.data, media.inline_data.mime_type))
+                out += self._writer.part(data_file(media.inline_data.data, media.inline_data.mime_type))
             elif media.file_data is not None:
                 out += self._linked_file(media.file_data.file_uri, media.file_data.mime_type)
         return out
@@ -397,7 +387,7 @@ class Translator:
         """A part that is never split over events."""
         out = self._writer.end_text(speaker)
         if part.inline_data is not None:
-            shown = _data_file(part.inline_data.data, part.inline_data.mime_type)
+            shown = data_file(part.inline_data.data, part.inline_data.mime_type)
             if part.thought:
                 return [*out, *self._writer.reasoning_file(shown.url, shown.media_type)]
             return [*out, *self._writer.part(shown)]
@@ -483,42 +473,3 @@ class Translator:
             node = {"path": event.node_info.path, "output": event.output, "route": actions.route}
             out += self._writer.data("node", {name: value for name, value in node.items() if value is not None})
         return out
-
-
-def _kind(part: types.Part) -> TextKind:
-    return "reasoning" if part.thought else "text"
-
-
-def _is_atomic(part: types.Part) -> bool:
-    return (
-        part.inline_data is not None
-        or part.file_data is not None
-        or part.executable_code is not None
-        or part.code_execution_result is not None
-        or part.tool_call is not None
-        or part.tool_response is not None
-    )
-
-
-def _is_model_output(part: types.Part) -> bool:
-    """What a model call brings, in contrast to what ADK puts into events of its own."""
-    if part.function_call is not None:
-        return part.function_call.name not in (_CONFIRMATION, _CREDENTIAL)
-    return bool(part.text) or (_is_atomic(part) and part.code_execution_result is None)
-
-
-def _dict(value: Any) -> dict[str, Any]:
-    return cast(dict[str, Any], value) if isinstance(value, dict) else {}
-
-
-def _auth_request(arguments: dict[str, Any]) -> dict[str, Any]:
-    """What the client needs to ask for consent; the rest of the configuration stays on the server."""
-    config = _dict(arguments.get("authConfig"))
-    oauth2 = _dict(_dict(config.get("exchangedAuthCredential")).get("oauth2"))
-    request = {"authUri": oauth2.get("authUri"), "credentialKey": config.get("credentialKey")}
-    return {name: value for name, value in request.items() if value is not None}
-
-
-def _data_file(data: bytes | None, media_type: str | None) -> File:
-    media_type = media_type or "application/octet-stream"
-    return File(f"data:{media_type};base64,{base64.b64encode(data or b'').decode()}", media_type)
