@@ -60,8 +60,7 @@ def decode_turn(body: bytes, limits: Limits, *, sdk_version_header: str | None =
         last = request.messages[-1]
     head = _decode(last, MessageHead)
     if head.role == "assistant":
-        # An answer to a call that waits for one. None does: a request of ours never leaves one open.
-        raise NotFound()
+        raise NotFound()  # an answer to a call: no call takes one yet
     if head.role != "user":
         raise MalformedRequest("The last message must be the user's.")
     message_id = None if head.id is None else _identifier(head.id, "id of the message")
@@ -102,8 +101,6 @@ def _is_null(value: msgspec.Raw) -> bool:
 
 
 _IDENTIFIER = re.compile(r"[^\s/\\\x00-\x1f\x7f]{1,128}")
-
-
 _IDENTIFIER_RULE = "must be 1 to 128 printable characters without spaces and slashes"
 _NOT_FOR_CHATS = re.compile(r"user|[A-Za-z]:.*", re.DOTALL)  # ADK keeps no files under these
 
