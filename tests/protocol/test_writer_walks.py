@@ -54,7 +54,8 @@ class Walker:
             self.chunks += w.end_text(pick % 2, citations=[{"url": "u"}] if dynamic else None)
         elif name == "end texts":
             self.chunks += w.end_texts()
-        elif name == "new step" and "streaming" not in self.calls.values():
+        elif name == "new step":  # which ends inputs that still stream
+            self.calls = {call: "done" if state == "streaming" else state for call, state in self.calls.items()}
             self.chunks += w.new_step()
         elif name == "part":
             self.chunks += w.part(c.SourceUrl("s", "u"))

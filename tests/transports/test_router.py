@@ -90,3 +90,13 @@ def test_dependencies_of_the_application_guard_the_routes() -> None:
         assert (await fetch(app, "c1/files/cat.png")).status == 403
 
     asyncio.run(scenario())
+
+
+def test_every_route_answers_a_preflight_and_an_unknown_one_is_not_found() -> None:
+    async def scenario() -> None:
+        app = app_of(bridge_with("x"))
+        for path in ("", "/c1", "/c1/stream", "/c1/stop", "/c1/messages", "/c1/files/a/b.png"):
+            assert (await exchange(app, method="OPTIONS", path=f"/api/chat{path}")).status == 204
+        assert (await exchange(app, method="GET", path="/api/chat/c1/nonsense")).status == 404
+
+    asyncio.run(scenario())

@@ -86,7 +86,7 @@ def build_router(bridge: ChatBridge, prefix: str) -> APIRouter:
     router.add_api_route("", turn, methods=["POST"], response_class=Response)
     for (method, path), work in routes.items():
         router.add_api_route(path, endpoint(bridge, work), methods=[method], response_class=Response)
-    for path in ("", "/{rest:path}"):
+    for path in {path for _, path in routes}:
         router.add_api_route(path, preflight, methods=["OPTIONS"], include_in_schema=False)
     return router
 
