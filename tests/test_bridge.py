@@ -367,5 +367,24 @@ def test_the_client_may_name_its_version(body: int | None, header: str | None, a
     asyncio.run(scenario())
 
 
+def test_a_turn_reads_its_session_once() -> None:
+    class CountingService(InMemorySessionService):
+        reads = 0
+
+        async def get_session(self, **key: Any) -> Any:
+            self.reads += 1
+            return await super().get_session(**key)
+
+    async def scenario() -> None:
+        service = CountingService()
+        client = ChatClient(app_of(bridge_with("One.", "Two.", session_service=service)))
+        await client.send("a")
+        first = service.reads
+        await client.send("b")
+        assert (first, service.reads) == (1, 2)
+
+    asyncio.run(scenario())
+
+
 def test_limits_have_the_promised_defaults() -> None:
     assert (Limits().max_json_bytes, Limits().max_file_bytes, Limits().ping_interval_s) == (4 << 20, 20 << 20, 15)

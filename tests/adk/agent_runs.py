@@ -9,6 +9,7 @@ from contextlib import aclosing
 from dataclasses import dataclass
 from typing import Any
 
+from google.adk.agents import LlmAgent
 from google.adk.agents.run_config import RunConfig, StreamingMode
 from google.adk.apps import App, ResumabilityConfig
 from google.adk.events import Event
@@ -25,6 +26,7 @@ from adk_stream_protocol.adk.failures import public_failure_text
 from adk_stream_protocol.adk.runner import build_runner
 from adk_stream_protocol.adk.translator import Translator
 from adk_stream_protocol.protocol.chunks import AnyChunk, SdkVersion
+from adk_stream_protocol.testing import ScriptedModel
 from protocol.segment_checker import Wire, check_segment, stock_client_posts_again, wire
 
 # -- scripts ----------------------------------------------------------------------------------------------------------
@@ -225,3 +227,17 @@ def texts(written: Iterable[Wire], kind: str = "text") -> str:
 
 def of_type(written: Iterable[Wire], kind: str) -> list[Wire]:
     return [chunk for chunk in written if chunk["type"] == kind]
+
+
+def weather(city: str) -> dict[str, str]:
+    """The weather of a city."""
+    return {"sky": f"clear in {city}"}
+
+
+def pay(amount: int) -> dict[str, int]:
+    """Pays."""
+    return {"paid": amount}
+
+
+def caller(*script: Any, tools: list[Any]) -> LlmAgent:
+    return LlmAgent(name="root", model=ScriptedModel(script), tools=tools)

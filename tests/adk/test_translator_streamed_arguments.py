@@ -10,33 +10,22 @@ from adk.agent_runs import (
     STOP,
     GeminiStream,
     called,
+    caller,
     gemini_says,
     lines,
     model_says,
+    pay,
     read,
     run,
     step,
     streamed_call,
     translate,
+    weather,
 )
 from adk_stream_protocol.adk.failures import public_failure_text
 from adk_stream_protocol.testing import ScriptedModel, text
 
 END = [*step("text-start t1", "text-delta t1 Done.", "text-end t1"), "finish stop"]
-
-
-def weather(city: str) -> dict[str, str]:
-    """The weather of a city."""
-    return {"sky": f"clear in {city}"}
-
-
-def pay(amount: int) -> dict[str, int]:
-    """Pays."""
-    return {"paid": amount}
-
-
-def caller(*script: Any, tools: list[Any]) -> LlmAgent:
-    return LlmAgent(name="root", model=ScriptedModel(script), tools=tools)
 
 
 def test_streamed_arguments_of_gemini_are_a_preview_of_the_call() -> None:

@@ -3,13 +3,13 @@
 from typing import Any
 
 import pytest
-from google.adk.agents import LlmAgent
 from google.adk.events import Event
 from google.adk.tools import ToolContext
 from google.genai import types
 
 from adk.agent_runs import (
     called,
+    caller,
     lines,
     of_type,
     read,
@@ -17,25 +17,11 @@ from adk.agent_runs import (
     step,
     translate,
     translate_events,
+    weather,
 )
 from adk_stream_protocol.adk.failures import public_failure_text
-from adk_stream_protocol.testing import ScriptedModel
 
 END = [*step("text-start t1", "text-delta t1 Done.", "text-end t1"), "finish stop"]
-
-
-def weather(city: str) -> dict[str, str]:
-    """The weather of a city."""
-    return {"sky": f"clear in {city}"}
-
-
-def pay(amount: int) -> dict[str, int]:
-    """Pays."""
-    return {"paid": amount}
-
-
-def caller(*script: Any, tools: list[Any]) -> LlmAgent:
-    return LlmAgent(name="root", model=ScriptedModel(script), tools=tools)
 
 
 # -- calls and results ------------------------------------------------------------------------------------------------

@@ -1,31 +1,13 @@
 """Calls that the client or a person has to answer: long-running ones, questions, approvals, credentials."""
 
-from typing import Any
-
 from fastapi.openapi.models import OAuth2, OAuthFlowAuthorizationCode, OAuthFlows
-from google.adk.agents import LlmAgent
 from google.adk.auth import AuthConfig, AuthCredential, AuthCredentialTypes, OAuth2Auth
 from google.adk.events import Event, EventActions
 from google.adk.tools import FunctionTool, LongRunningFunctionTool, ToolContext
 from google.adk.tools._request_input_tool import request_input
 from google.genai import types
 
-from adk.agent_runs import called, lines, of_type, read, run, step, translate, translate_events
-from adk_stream_protocol.testing import ScriptedModel
-
-
-def weather(city: str) -> dict[str, str]:
-    """The weather of a city."""
-    return {"sky": f"clear in {city}"}
-
-
-def pay(amount: int) -> dict[str, int]:
-    """Pays."""
-    return {"paid": amount}
-
-
-def caller(*script: Any, tools: list[Any]) -> LlmAgent:
-    return LlmAgent(name="root", model=ScriptedModel(script), tools=tools)
+from adk.agent_runs import called, caller, lines, of_type, pay, read, run, step, translate, translate_events, weather
 
 
 def ask_location() -> None:

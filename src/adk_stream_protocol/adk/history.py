@@ -4,7 +4,6 @@ The events go through the same translator as when they were new, and its chunks 
 what comes out is what the client had, part by part.
 """
 
-import base64
 from collections.abc import Iterable
 from dataclasses import dataclass
 
@@ -15,6 +14,7 @@ from ..protocol.chunks import SdkVersion
 from ..protocol.fold import MessageFold, Part, UIMessage
 from ..protocol.messages import ApprovalStyle
 from .chat import Chat, MessageIds
+from .event_parts import data_file
 from .request_run import last_words
 from .translator import Translator
 
@@ -40,7 +40,6 @@ class _AssistantMessage:
     """An answer while its events are read. Its parts may come late: an approval is answered after other messages."""
 
     def __init__(self, message_id: str, translator: Translator) -> None:
-        self.id = message_id
         self._translator = translator
         self._fold = MessageFold()
         self._ended_by: str | None = None
@@ -97,9 +96,8 @@ def _user_parts(event: Event) -> Iterable[Part]:
         if part.text is not None:
             yield {"type": "text", "text": part.text}
         elif part.inline_data is not None:
-            media_type = part.inline_data.mime_type or "application/octet-stream"
-            content = base64.b64encode(part.inline_data.data or b"").decode()
-            yield _user_file(f"data:{media_type};base64,{content}", media_type, part.inline_data.display_name)
+            file = data_file(part.inline_data.data, part.inline_data.mime_type)
+            yield _user_file(file.url, file.media_type, part.inline_data.display_name)
         elif part.file_data is not None:
             media_type = part.file_data.mime_type or "application/octet-stream"
             yield _user_file(part.file_data.file_uri or "", media_type, part.file_data.display_name)
@@ -120,10 +118,11 @@ class PastTurn:
 def find_turn(events: list[Event], message_id: str) -> PastTurn | None:
     """The turn that a message belongs to, be it the user's message or the answer to it."""
     for event in reversed(live_events(events)):
-        if event.author != "user" or event.content is None or not list(_user_parts(event)):
-            continue
         ids = MessageIds.of(event)
-        if message_id in (ids.user_message_id, ids.message_id, event.id, _given_id(event)):
+        if event.author != "user" or event.content is None:
+            continue
+        named = message_id in (ids.user_message_id, ids.message_id, event.id, _given_id(event))
+        if named and any(_user_parts(event)):
             return PastTurn(event.invocation_id, event.content, ids.user_message_id or event.id)
     return None
 
