@@ -80,6 +80,11 @@ EVERY_KIND = [
     ),
     (c.ToolOutputDenied("a"), '{"type":"tool-output-denied","toolCallId":"a"}'),
     (c.ToolApprovalRequest("ok", "a"), '{"type":"tool-approval-request","approvalId":"ok","toolCallId":"a"}'),
+    (
+        c.ToolApprovalRequest("ok", "a", "Pay?", {"hint": "Pay?"}),
+        '{"type":"tool-approval-request","approvalId":"ok","toolCallId":"a","reason":"Pay?",'
+        '"approvalDescriptor":{"hint":"Pay?"}}',
+    ),
     (c.SourceUrl("s", "u"), '{"type":"source-url","sourceId":"s","url":"u"}'),
     (c.SourceUrl("s", "u", "T"), '{"type":"source-url","sourceId":"s","url":"u","title":"T"}'),
     (

@@ -24,6 +24,12 @@ def call(*later: AnyChunk) -> list[AnyChunk]:
     return [c.ToolInputStart("c1", "pay"), c.ToolInputAvailable("c1", "pay", {"to": "Bo"}), *later]
 
 
+def shown(*later: AnyChunk) -> list[AnyChunk]:
+    """A call whose arguments are only there to be looked at, and what came of it."""
+    deltas = [c.ToolInputDelta("c1", text) for text in ('{"to":', '"Bo"}')]
+    return [c.ToolInputStart("c1", "pay"), *deltas, *later]
+
+
 def call_part(state: str, **more: Any) -> Part:
     return {"type": "tool-pay", "toolCallId": "c1", "state": state, "input": {"to": "Bo"}, **more}
 
@@ -205,6 +211,72 @@ def test_each_chunk_becomes_the_part_that_the_client_shows(chunks: list[AnyChunk
             call_part("output-denied", approval={"id": "a1"}),
             id="denied",
         ),
+        pytest.param(
+            shown(c.ToolApprovalRequest("a1", "c1")),
+            call_part("approval-requested", approval={"id": "a1"}),
+            id="asked about, its arguments told as text",
+        ),
+        pytest.param(
+            shown(c.ToolApprovalRequest("a1", "c1", "Pay?", {"hint": "Pay?"})),
+            call_part(
+                "approval-requested", approval={"id": "a1", "requestReason": "Pay?", "descriptor": {"hint": "Pay?"}}
+            ),
+            id="asked about with a reason",
+        ),
+        pytest.param(
+            shown(c.ToolApprovalRequest("a1", "c1"), c.ToolOutputDenied("c1")),
+            call_part("output-denied", approval={"id": "a1"}),
+            id="denied, its arguments told as text",
+        ),
+        pytest.param(shown(c.ToolOutputDenied("c1")), call_part("output-denied"), id="denied before anybody was asked"),
+        pytest.param(
+            shown(c.ToolOutputError("c1", "Stopped.")),
+            call_part("output-error", errorText="Stopped."),
+            id="failed, its arguments told as text",
+        ),
+        pytest.param(
+            shown(c.ToolApprovalRequest("a1", "c1"), c.ToolInputAvailable("c1", "pay", {"to": "Bo"}, None, ABOUT)),
+            call_part("input-available", approval={"id": "a1"}, callProviderMetadata=ABOUT),
+            id="handed over after it was asked about",
+        ),
+        pytest.param(
+            [
+                c.ToolInputStart("c1", "pay", None, False),
+                c.ToolInputDelta("c1", '{"to":"Al'),
+                *shown(c.ToolApprovalRequest("a1", "c1")),
+            ],
+            call_part("approval-requested", approval={"id": "a1"}),
+            id="told anew",
+        ),
+        pytest.param(
+            [
+                c.ToolInputStart("c1", "pay"),
+                c.ToolInputDelta("c1", '{"to":'),
+                c.ToolInputAvailable("c1", "pay", {"to": "Bo"}),
+                c.ToolOutputError("c1", "No money."),
+            ],
+            call_part("output-error", errorText="No money."),
+            id="failed, its arguments cut short as text but told whole",
+        ),
+        pytest.param(
+            [
+                c.ToolInputStart("c1", "pay"),
+                c.ToolInputDelta("c1", '{"to":'),
+                c.ToolInputError("c1", "pay", None, "No."),
+            ],
+            {"type": "tool-pay", "toolCallId": "c1", "state": "output-error", "errorText": "No."},
+            id="arguments cut short",
+        ),
+        pytest.param(
+            [c.ToolInputStart("c1", "pay"), c.ToolOutputError("c1", "Stopped.")],
+            {"type": "tool-pay", "toolCallId": "c1", "state": "output-error", "errorText": "Stopped."},
+            id="failed before its arguments were told",
+        ),
+        pytest.param(
+            [c.ToolInputStart("c1", "pay"), c.ToolInputDelta("c1", "null"), c.ToolApprovalRequest("a1", "c1")],
+            call_part("approval-requested", approval={"id": "a1"}) | {"input": None},
+            id="asked about, no arguments",
+        ),
     ],
 )
 def test_a_call_is_one_part_from_its_name_to_its_result(chunks: list[AnyChunk], part: Part) -> None:
@@ -222,6 +294,29 @@ def test_results_find_their_calls_in_any_order_and_in_earlier_steps() -> None:
     )
     outputs = [(part["toolCallId"], part["output"]) for part in message["parts"] if part["type"] == "tool-pay"]
     assert outputs == [("c1", 1), ("c2", 2)]
+
+
+def test_arguments_told_as_text_belong_to_their_call() -> None:
+    parts = folded(
+        *(c.ToolInputStart(name, "pay") for name in ("c1", "c2")),
+        *(c.ToolInputDelta(name, f'"{name}"') for name in ("c2", "c1")),
+        *(c.ToolApprovalRequest(f"ok-{name}", name) for name in ("c1", "c2")),
+    )["parts"]
+    assert [(part["toolCallId"], part["input"]) for part in parts] == [("c1", "c1"), ("c2", "c2")]
+
+
+def test_a_call_that_is_told_anew_keeps_its_place_and_its_flags() -> None:
+    chunks = [c.ToolInputStart("c1", "pay", True, True), c.File("/f", "a/b"), c.ToolInputStart("c1", "pay", True, True)]
+    named = {"type": "dynamic-tool", "toolName": "pay", "toolCallId": "c1", "state": "input-streaming"}
+    assert folded(*chunks)["parts"] == [
+        {**named, "providerExecuted": True},
+        {"type": "file", "url": "/f", "mediaType": "a/b"},
+    ]
+
+
+def test_a_chunk_of_a_kind_that_is_not_known_is_our_bug() -> None:
+    with pytest.raises(TypeError, match="Chunk"):
+        folded(c.Chunk())
 
 
 @pytest.mark.parametrize("end", [c.Abort(), c.Error("No."), c.Finish("stop")], ids=["stopped", "failed", "finished"])

@@ -78,6 +78,11 @@ def test_one_event_is_framed_as_among_many() -> None:
     assert sse.encode_event(b"seg", 7, b"{}") == sse.encode_events(b"seg", 7, [b"{}"])
 
 
+def test_an_event_that_no_cursor_leads_to_has_no_id() -> None:
+    assert sse.encode_event(b"seg", None, b'{"a":1}') == b'data: {"a":1}\n\n'
+    assert read_events(sse.encode_event(b"seg", None, b"{}")) == [("", "{}")]
+
+
 @given(st.text(st.sampled_from("ab-0"), min_size=1), st.integers(0, 10**9 - 1))
 def test_the_id_of_an_event_is_the_cursor_after_it(segment: str, place: int) -> None:
     [(event_id, _)] = read_events(sse.encode_event(segment.encode(), place, b"{}"))

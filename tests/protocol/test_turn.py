@@ -5,14 +5,13 @@ import json
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from adk_stream_protocol.errors import (
     BridgeError,
     ConfigurationError,
     MalformedRequest,
-    NotFound,
     RemoteProtocolError,
     RequestTooLarge,
 )
@@ -25,27 +24,20 @@ from adk_stream_protocol.protocol.turn import (
     decode_sdk_version,
     decode_turn,
 )
-
-LIMITS = Limits()
-quick = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
-
-
-def text(words: Any = "hi") -> dict[str, Any]:
-    return {"type": "text", "text": words}
-
-
-def file(url: Any = "data:image/png;base64,AP8=", media_type: Any = "image/png", **more: Any) -> dict[str, Any]:
-    return {"type": "file", "mediaType": media_type, "url": url, **more}
-
-
-def user(*parts: Any, id: Any = "u1", **more: Any) -> dict[str, Any]:
-    return {"id": id, "role": "user", "parts": list(parts or [text()]), **more}
-
-
-def body(*messages: Any, **fields: Any) -> bytes:
-    """What `useChat` posts; a field of None is left out."""
-    posted = {"id": "chat", "trigger": "submit-message", "messages": list(messages or [user()])} | fields
-    return json.dumps({name: value for name, value in posted.items() if value is not None}).encode()
+from protocol.request_bodies import (
+    ANSWER,
+    HELLO,
+    LIMITS,
+    body,
+    file,
+    hello,
+    json_value,
+    quick,
+    some_id,
+    some_message,
+    text,
+    user,
+)
 
 
 def parts_of(*parts: Any, limits: Limits = LIMITS) -> tuple[TextInput | FileInput, ...]:
@@ -53,17 +45,6 @@ def parts_of(*parts: Any, limits: Limits = LIMITS) -> tuple[TextInput | FileInpu
 
 
 # -- accepted ---------------------------------------------------------------------------------------------------------
-
-
-def hello(
-    chat_id: str = "chat", message_id: str | None = "u1", version: Any = None, style: Any = None, **again: Any
-) -> Turn:
-    return Turn(chat_id, message_id, (TextInput("hi"),), version, style, **again)
-
-
-HELLO = hello()
-TOOL_PART = {"type": "tool-add", "toolCallId": "a", "state": "output-available", "input": {}, "output": 1}
-ANSWER = {"id": "m1", "role": "assistant", "parts": [{"type": "step-start"}, TOOL_PART, text("2")]}
 
 
 @pytest.mark.parametrize(
@@ -219,6 +200,13 @@ UNPRINTABLE_IDS = {"terminal-control": "a\u009b31m", "right-to-left-override": "
         pytest.param(body({"role": "user", "parts": "hi"}), id="parts-of-another-type"),
         pytest.param(body({"role": "user", "parts": ["hi"]}), id="part-of-another-type"),
         pytest.param(body({"role": "user", "parts": []}), id="no-parts"),
+        pytest.param(body({"role": "assistant"}), id="answer-without-parts"),
+        pytest.param(body({"role": "assistant", "parts": {}}), id="answer-with-parts-of-another-type"),
+        pytest.param(body({"role": "assistant", "parts": ["hi"]}), id="answer-with-a-part-of-another-type"),
+        pytest.param(body(ANSWER | {"id": "a b"}), id="answer-with-a-bad-message-id"),
+        pytest.param(body(ANSWER, trigger="resume-stream"), id="answer-with-an-unknown-trigger"),
+        pytest.param(body(ANSWER, sdkVersion=4), id="answer-to-an-unknown-version"),
+        pytest.param(body(user(), message=1), id="message-that-is-no-message"),
         pytest.param(body(approvalStyle="none"), id="unknown-approval-style"),
         *(pytest.param(body(sdkVersion=v), id=f"version-{v}") for v in (4, 8, -6, 6.5, True, "", "x", "60", "6x", [6])),
     ],
@@ -288,12 +276,6 @@ def test_urls_that_only_resemble_an_allowed_prefix_are_malformed(url: str) -> No
         parts_of(file(url), limits=Limits(allowed_file_urls=("gs://bucket/",)))
 
 
-def test_an_answer_to_a_call_that_waits_for_none_is_not_found() -> None:
-    with pytest.raises(NotFound) as refusal:
-        decode_turn(body(user(), ANSWER, messageId="m1"), LIMITS)
-    assert refusal.value.status == 404
-
-
 def test_a_refusal_quotes_nothing_of_the_body() -> None:
     with pytest.raises(MalformedRequest) as refusal:
         decode_turn(body(user(secret="hunter2"), id={"hunter2": 1}), LIMITS)
@@ -341,31 +323,6 @@ def test_text_is_measured_in_bytes_over_all_parts(words: str) -> None:
 
 # -- any bytes at all -------------------------------------------------------------------------------------------------
 
-some_id = st.sampled_from(["chat", "u1", "", "a b", 7, None])
-some_part = st.one_of(
-    st.builds(text, st.text(max_size=4) | st.none()),
-    st.builds(
-        file,
-        st.sampled_from(["data:", "data:,%zz", "data:;base64,", "http://"]).flatmap(
-            lambda head: st.text("A=%é", max_size=4).map(lambda tail: head + tail)
-        ),
-        st.sampled_from(["image/png", "é/b", "", 1]),
-        filename=st.text(max_size=3) | st.none(),
-    ),
-    st.fixed_dictionaries({"type": st.sampled_from(["data-x", "tool-x", None, 3])}),
-)
-json_value = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(max_size=5),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=3), inner, max_size=3),
-    max_leaves=6,
-)
-some_message = (
-    st.fixed_dictionaries(
-        {"role": st.sampled_from(["user", "user", "user", "assistant", "system", 1])},
-        optional={"id": some_id, "parts": st.lists(some_part, max_size=3)},
-    )
-    | json_value
-)
 near_body = st.fixed_dictionaries(
     {"id": some_id},
     optional={
@@ -379,6 +336,7 @@ near_body = st.fixed_dictionaries(
 
 
 WHOLE = body(user(text("é"), file(), id="u0"), ANSWER, user(text("é 😀"), file("data:,%41"), file()), sdkVersion=6)
+LATE = body(user(text("é"), id="u0"), ANSWER, user(text("é")), messageId="m1")
 JUNK = rb"""  " \ \ud800 \uZZ [[[[ { } ] , : 1e999 NaN null -1 % data: """.split()
 
 
@@ -387,8 +345,8 @@ def assert_turn_or_refusal(data: bytes) -> None:
         try:
             decode()
         except BridgeError as refusal:
-            assert isinstance(refusal, RemoteProtocolError | NotFound)  # noqa: PT017
-            assert refusal.status in (400, 404, 413)  # noqa: PT017
+            assert isinstance(refusal, RemoteProtocolError)  # noqa: PT017
+            assert refusal.status in (400, 413)  # noqa: PT017
 
 
 @settings(quick, max_examples=500)
@@ -398,15 +356,20 @@ def test_any_bytes_give_a_turn_or_a_refusal_of_their_sender(data: bytes) -> None
 
 
 @pytest.mark.parametrize("junk", [b"", b"\xff", b"\x00", *JUNK], ids=ascii)
-def test_a_body_damaged_anywhere_gives_a_turn_or_a_refusal_of_its_sender(junk: bytes) -> None:
-    for at in range(len(WHOLE)):
+@pytest.mark.parametrize("whole", [WHOLE, LATE], ids=["words", "late-answer"])
+def test_a_body_damaged_anywhere_gives_a_turn_or_a_refusal_of_its_sender(whole: bytes, junk: bytes) -> None:
+    for at in range(len(whole)):
         for lost in (0, 1, 4):
-            assert_turn_or_refusal(WHOLE[:at] + junk + WHOLE[at + lost :])
+            assert_turn_or_refusal(whole[:at] + junk + whole[at + lost :])
 
 
 @settings(quick, max_examples=300)
-@given(st.lists(json_value | some_message, max_size=4), st.lists(json_value | some_message, max_size=4))
-def test_no_earlier_message_changes_the_turn(told: list[Any], told_otherwise: list[Any]) -> None:
+@given(
+    st.lists(json_value | some_message, max_size=4),
+    st.lists(json_value | some_message, max_size=4),
+    st.sampled_from([None, "u1"]),
+)
+def test_no_earlier_message_changes_the_turn(told: list[Any], told_otherwise: list[Any], edited: str | None) -> None:
     last = user(text("the only one that counts"), file())
-    turns = [decode_turn(body(*history, last), LIMITS) for history in (told, told_otherwise, [])]
+    turns = [decode_turn(body(*history, last, messageId=edited), LIMITS) for history in (told, told_otherwise, [])]
     assert turns[0] == turns[1] == turns[2]

@@ -132,6 +132,8 @@ class ToolOutputDenied(Chunk, frozen=True, tag="tool-output-denied"):  # 6 and 7
 class ToolApprovalRequest(Chunk, frozen=True, tag="tool-approval-request"):  # 6 and 7
     approval_id: str
     tool_call_id: str
+    reason: str | None = None  # 7 only
+    approval_descriptor: dict[str, Any] | None = None  # 7 only
 
 
 class SourceUrl(Chunk, frozen=True, tag="source-url"):

@@ -12,8 +12,8 @@ UIMessage = dict[str, Any]
 
 
 class MessageFold:
-    """One assistant message, chunk by chunk, as the AI SDK 6 and 7 fold it. Deltas of tool arguments are passed over:
-    the whole arguments follow them."""
+    """One assistant message, chunk by chunk, as the AI SDK 6 and 7 fold it. Of tool arguments that stream, only what
+    they come to in the end is looked at."""
 
     def __init__(self) -> None:
         self.parts: list[Part] = []
@@ -22,6 +22,7 @@ class MessageFold:
         self._unseen_steps = 0
         self._texts: dict[str, Part] = {}
         self._calls: dict[str, Part] = {}
+        self._argument_texts: dict[str, str] = {}
 
     def message(self) -> UIMessage:
         metadata = {} if self._metadata is None else {"metadata": self._metadata}
@@ -67,7 +68,13 @@ class MessageFold:
             case c.ToolInputStart(call_id, name):
                 typed = {"type": "dynamic-tool", "toolName": name} if chunk.dynamic else {"type": f"tool-{name}"}
                 part: Part = {**typed, "toolCallId": call_id, "state": "input-streaming"}
-                self._calls[call_id] = self._add(part, providerExecuted=chunk.provider_executed)
+                self._argument_texts[call_id] = ""
+                if call_id in self._calls:  # told anew
+                    self._calls[call_id] |= part
+                else:
+                    self._calls[call_id] = self._add(part, providerExecuted=chunk.provider_executed)
+            case c.ToolInputDelta(call_id, text):
+                self._argument_texts[call_id] += text
             case c.ToolInputAvailable(call_id):
                 part = self._calls[call_id]
                 part |= {"state": "input-available", "input": chunk.input}
@@ -75,21 +82,30 @@ class MessageFold:
             case c.ToolInputError(call_id):
                 self._calls[call_id] |= {"state": "output-error", "errorText": chunk.error_text}
             case c.ToolApprovalRequest(approval_id, call_id):
-                self._calls[call_id] |= {"state": "approval-requested", "approval": {"id": approval_id}}
+                approval: Part = {"id": approval_id}
+                _set(approval, requestReason=chunk.reason, descriptor=chunk.approval_descriptor)
+                self._with_input(call_id).update({"state": "approval-requested", "approval": approval})
             case c.ToolOutputAvailable(call_id, output):
                 part = self._calls[call_id]
                 part |= {"state": "output-available", "output": output}
                 part.pop("preliminary", None)
                 _set(part, preliminary=chunk.preliminary)
             case c.ToolOutputError(call_id, error_text):
-                part = self._calls[call_id]
+                part = self._with_input(call_id)
                 part |= {"state": "output-error", "errorText": error_text}
                 part.pop("output", None)
                 part.pop("preliminary", None)
             case c.ToolOutputDenied(call_id):
-                self._calls[call_id]["state"] = "output-denied"
-            case _:  # deltas of arguments
-                pass
+                self._with_input(call_id)["state"] = "output-denied"
+            case _:
+                raise TypeError(type(chunk).__name__)
+
+    def _with_input(self, call_id: str) -> Part:
+        """The part of a call; if only the text of its arguments was told, with what it says."""
+        part, text = self._calls[call_id], self._argument_texts[call_id]
+        if text and "input" not in part:
+            part["input"] = msgspec.json.decode(text)
+        return part
 
     def _add(self, part: Part, **optional: Any) -> Part:
         _set(part, **optional)

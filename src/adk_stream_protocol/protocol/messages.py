@@ -30,5 +30,5 @@ class MessageHead(msgspec.Struct):
     id: str | None = None
 
 
-class UserMessage(MessageHead, kw_only=True):
+class Message(MessageHead, kw_only=True):
     parts: list[dict[str, Any]]

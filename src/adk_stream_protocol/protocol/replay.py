@@ -11,17 +11,24 @@ import msgspec
 
 _TOOL = b'{"type":"tool-'
 _OUTPUT = b'{"type":"tool-output-'
+_WHOLE = "tool-input-available"
+_INPUT = b'{"type":"tool-input-available"'
 
 
-def replayed(chunks: Sequence[bytes]) -> Iterator[tuple[int, bytes]]:
-    """The chunks so far, each with its place in the log, as a client that starts anew should read them."""
-    outputs = (_decoded(chunk) for chunk in chunks if chunk.startswith(_OUTPUT))
-    finished = {output["toolCallId"] for output in outputs if not output.get("preliminary")}
-    for place, encoded in enumerate(chunks):
+def replayed(earlier: Sequence[bytes], chunks: Sequence[bytes]) -> Iterator[tuple[int | None, bytes]]:
+    """The message so far, as a client that starts anew should read it: its earlier segments, then the chunks of the
+    running one, each with its place in the log. A cursor into the earlier ones would lead nowhere."""
+    told = [_decoded(chunk) for chunk in (*earlier, *chunks) if chunk.startswith((_OUTPUT, _INPUT))]
+    finished = {chunk["toolCallId"] for chunk in told if chunk["type"] != _WHOLE and not chunk.get("preliminary")}
+    finished &= {chunk["toolCallId"] for chunk in told if chunk["type"] == _WHOLE}  # others have their text alone
+    places = [*((None, chunk) for chunk in earlier), *enumerate(chunks)]
+    if earlier and chunks:
+        del places[len(earlier)]  # the second `start` of one message
+    for place, encoded in places:
         chunk = _decoded(encoded) if encoded.startswith(_TOOL) else {}
         if chunk.get("toolCallId") not in finished:
             yield place, encoded
-        elif chunk["type"] == "tool-input-available":
+        elif chunk["type"] == _WHOLE:
             whole = msgspec.json.encode(chunk["input"]).decode()
             delta = {"type": "tool-input-delta", "toolCallId": chunk["toolCallId"], "inputTextDelta": whole}
             yield place, msgspec.json.encode(delta)

@@ -21,8 +21,10 @@ def encode_events(segment: bytes, first: int, chunks: Sequence[bytes]) -> bytes:
     return b"".join([encode_event(segment, first + n, chunk) for n, chunk in enumerate(chunks)])
 
 
-def encode_event(segment: bytes, place: int, chunk: bytes) -> bytes:
+def encode_event(segment: bytes, place: int | None, chunk: bytes) -> bytes:
     """The id is a cursor: `Last-Event-ID` continues after it. Clients of the AI SDK ignore it."""
+    if place is None:
+        return b"data: " + chunk + b"\n\n"
     return b"".join((b"id: ", segment, b"-%d\ndata: " % place, chunk, b"\n\n"))
 
 

@@ -3,16 +3,17 @@
 import base64
 import binascii
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, Literal, TypeVar, cast
 from urllib.parse import unquote_to_bytes
 
 import msgspec
 
-from ..errors import MalformedRequest, NotFound, RequestTooLarge
+from ..errors import MalformedRequest, RequestTooLarge
 from ..limits import Limits
 from .chunks import SdkVersion
-from .messages import ApprovalStyle, MessageHead, RequestBody, UserMessage
+from .messages import ApprovalStyle, Message, MessageHead, RequestBody
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +35,8 @@ Again = Literal["regenerate", "edit"]
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """One user message for one chat. Everything else of the conversation is in the session."""
+    """One user message for one chat, or what its client says about calls. Everything else of the conversation is in
+    the session."""
 
     chat_id: str
     message_id: str | None
@@ -45,6 +47,8 @@ class Turn:
     """Whether the conversation goes back to the message `target_id` first: to answer it anew, or to have said
     something else."""
     target_id: str | None = None
+    answers: tuple[dict[str, Any], ...] | None = None
+    """Instead of a user's message: parts that may answer calls. `message_id` is that of the message they go on with."""
 
 
 def decode_turn(body: bytes, limits: Limits, *, sdk_version_header: str | None = None) -> Turn:
@@ -53,27 +57,65 @@ def decode_turn(body: bytes, limits: Limits, *, sdk_version_header: str | None =
         raise MalformedRequest(f"The id {_IDENTIFIER_RULE}, other than `user`, and must not begin like a drive (`c:`).")
     if request.message_id is not None:
         _identifier(request.message_id, "messageId")
-    last = request.message
-    if _is_null(last):
-        if not request.messages:
-            raise MalformedRequest("The request has no message: send `messages` or `message`.")
-        last = request.messages[-1]
-    head = _decode(last, MessageHead)
-    if head.role == "assistant":
-        raise NotFound()  # an answer to a call: no call takes one yet
-    if head.role != "user":
-        raise MalformedRequest("The last message must be the user's.")
-    message_id = None if head.id is None else _identifier(head.id, "id of the message")
+    sdk_version = decode_sdk_version(request.sdk_version, sdk_version_header)
     again = _again(request)
+    raw, head = _named_message(request)
+    message_id = None if head.id is None else _identifier(head.id, "id of the message")
+    if head.role == "assistant":
+        answers = _answers(_decode(raw, Message).parts)
+        return Turn(request.id, message_id, (), sdk_version, request.approval_style, answers=answers)
+    if head.role != "user":
+        raise MalformedRequest("The last message must be the user's, or an answer to calls.")
+    parts = _decode(raw, Message).parts
+    results = [part for part in parts if part.get("type") == "tool-result"]
+    if results:
+        return Turn(request.id, None, (), sdk_version, request.approval_style, answers=_answers(results))
     return Turn(
         chat_id=request.id,
         message_id=message_id,
         again=again,
         target_id=(request.message_id or message_id) if again else None,
-        parts=_user_parts(_decode(last, UserMessage).parts, limits),
-        sdk_version=decode_sdk_version(request.sdk_version, sdk_version_header),
+        parts=_user_parts(parts, limits),
+        sdk_version=sdk_version,
         approval_style=request.approval_style,
     )
+
+
+_MAX_DEPTH = 100  # of what a client answers; it is compared, stored and shown, each of which has its own bottom
+
+
+def _answers(parts: list[dict[str, Any]]) -> tuple[dict[str, Any], ...]:
+    level: list[Any] = list(parts)
+    for _ in range(_MAX_DEPTH):
+        level = [below for value in level for below in _inside(value)]
+    if level:
+        raise MalformedRequest("The answer is nested too deep.")
+    return tuple(parts)
+
+
+def _inside(value: Any) -> Iterable[Any]:
+    if isinstance(value, dict):
+        return cast(dict[str, Any], value).values()
+    return cast(list[Any], value) if isinstance(value, list) else ()
+
+
+def _named_message(request: RequestBody) -> tuple[msgspec.Raw, MessageHead]:
+    """The last message; but an answer may go on with an earlier one of the assistant's, and then names it."""
+    if not _is_null(request.message):
+        return request.message, _decode(request.message, MessageHead)
+    if not request.messages:
+        raise MalformedRequest("The request has no message: send `messages` or `message`.")
+    last = request.messages[-1]
+    head = _decode(last, MessageHead)
+    if request.message_id is not None and request.trigger == "submit-message" and head.id != request.message_id:
+        for raw in reversed(request.messages[:-1]):
+            try:
+                earlier = _decode(raw, MessageHead)
+            except MalformedRequest:
+                continue  # the rest of the history is the client's own affair
+            if earlier.id == request.message_id and earlier.role == "assistant":
+                return raw, earlier
+    return last, head
 
 
 _Shape = TypeVar("_Shape")

@@ -1,11 +1,11 @@
-"""ChunkWriter: the grammar of one stream segment.
+"""ChunkWriter: the grammar of a message's stream, segment by segment.
 
 Every method returns the chunks it makes and keeps the books: what is open, in which step, whether the segment ended.
 Whatever opens is closed on every path - `finish`, `abort` and `error` may be called at any point and leave a stream
 that every release of the AI SDK reads to its end. A call that the grammar forbids is our bug: `LocalProtocolError`.
 """
 
-from collections.abc import Hashable, Iterable
+from collections.abc import Collection, Hashable
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -14,9 +14,20 @@ from . import chunks as c
 from .chunks import AnyChunk, FinishReason, ProviderMetadata, ReasoningDelta, SdkVersion, TextDelta
 
 TextKind = Literal["text", "reasoning"]
-CallState = Literal["input-streaming", "input-available", "awaiting-client", "preliminary", "answered", "done"]
+CallState = Literal[
+    "input-streaming",
+    "held",  # the client knows of the call, but not that it could act
+    "input-available",  # the server is at work on it
+    "awaiting-approval",
+    "awaiting-client",
+    "preliminary",
+    "denied",  # and the client is not told before its siblings have their results
+    "done",
+]
 
-_UNFINISHED: tuple[CallState, ...] = ("input-available", "awaiting-client", "preliminary", "answered")
+_WAITING: tuple[CallState, ...] = ("awaiting-approval", "awaiting-client")
+_UNFINISHED: tuple[CallState, ...] = ("held", "input-available", *_WAITING, "preliminary")
+_OPEN: tuple[CallState, ...] = ("input-streaming", "held", "input-available", *_WAITING)
 
 STOPPED = "The call was stopped before it had a result."
 
@@ -31,24 +42,29 @@ class _OpenText:
 class _Call:
     name: str
     state: CallState
+    step: int
     provider_executed: bool | None = None
     dynamic: bool | None = None
+    streamed: str = ""
+    arguments: Any = None
+    metadata: ProviderMetadata | None = None
+    is_whole: bool = False  # to the client, who acts on it at once
 
 
 class ChunkWriter:
-    """Writes one segment: `start`, steps with their parts, one terminal chunk."""
+    """Writes the segments of one message, each with `start`, steps with their parts, and one terminal chunk."""
 
-    def __init__(self, *, sdk_version: SdkVersion = 6, answered_calls: Iterable[str] = ()) -> None:
-        """`answered_calls`: calls of earlier segments of the same message, which may get their outputs here."""
+    def __init__(self, *, sdk_version: SdkVersion = 6) -> None:
         self.sdk_version: SdkVersion = sdk_version
         self._started = False
         self._ended = False
         self._in_step = False
         self._texts: dict[Hashable, _OpenText] = {}
         self._text_count = 0
-        self._calls = {call_id: _Call("", "answered") for call_id in answered_calls}
+        self._calls: dict[str, _Call] = {}
+        self._step_count = 0
         # A client with the stock tool helper posts again for ever when its last step holds a finished tool.
-        self._step_ends_in_tool = bool(self._calls)
+        self._step_ends_in_tool = False
 
     # -- the segment ------------------------------------------------------------------------------------------
 
@@ -58,9 +74,25 @@ class ChunkWriter:
         self._started = True
         return [c.Start(message_id, metadata)]
 
+    def pause(self) -> list[AnyChunk]:
+        """As far as the message goes before its client answers."""
+        return [*self.end_texts(), *self._leave_step()]
+
+    def new_segment(self, at_work: Collection[str] = ()) -> None:
+        """The client has answered, and the message goes on. `at_work`: its calls that the server runs now. What else
+        the server had left open was told as stopped when the segment before ended."""
+        if self._in_step or self._texts:
+            raise LocalProtocolError("the segment before is neither paused nor ended")
+        self._started = self._ended = False
+        for call_id, call in self._calls.items():
+            if call_id in at_work:
+                call.state = "input-available"
+            elif call.state in ("input-streaming", "held", "input-available"):
+                call.state = "done"
+
     def finish(self, reason: FinishReason, metadata: dict[str, Any] | None = None) -> list[AnyChunk]:
         out = self._close_parts(STOPPED)
-        if self._calls and not self.awaits_client:
+        if self._calls and not self._last_step_waits:
             # The new step counts for the client only if something is written after it: hence the metadata.
             out += self._step_after_tool()
             metadata = metadata or {}
@@ -68,7 +100,7 @@ class ChunkWriter:
 
     def abort(self) -> list[AnyChunk]:
         out = self._close_parts(STOPPED)
-        if self._calls and not self.awaits_client:
+        if self._calls and not self._last_step_waits:
             out += [*self._step_after_tool(), c.MessageMetadata({})]
         return self._end([*out, *self._leave_step(), c.Abort()])
 
@@ -89,7 +121,7 @@ class ChunkWriter:
         for call_id, call in list(self._calls.items()):
             if call.state == "input-streaming":
                 out += self.tool_input_error(call_id, reason)
-            elif call.state == "input-available":
+            elif call.state in ("held", "input-available"):
                 out += self.tool_error(call_id, reason)
         return out
 
@@ -104,11 +136,15 @@ class ChunkWriter:
                 out += self.tool_input_error(call_id, STOPPED)
         out += [*self._leave_step(), c.StartStep()]
         self._in_step = True
+        self._step_count += 1
         self._step_ends_in_tool = False
         return out
 
     def need_step(self) -> list[AnyChunk]:
-        return [] if self._in_step else self.new_step()
+        """A step to write in. A segment goes on in the step before while that holds a call which waits for the client:
+        the stock helpers look for it in the last step."""
+        self._require_open()
+        return [] if self._in_step or self._last_step_waits else self.new_step()
 
     def _leave_step(self) -> list[AnyChunk]:
         if not self._in_step:
@@ -119,12 +155,17 @@ class ChunkWriter:
     @property
     def awaits_client(self) -> bool:
         """Whether a call of this segment is the client's to answer."""
-        return any(call.state == "awaiting-client" for call in self._calls.values())
+        return any(call.state in _WAITING for call in self._calls.values())
+
+    @property
+    def _last_step_waits(self) -> bool:
+        """Whether the client must find a call of its own in the last step: the stock helpers look at no other."""
+        return any(call.state in _WAITING and call.step == self._step_count for call in self._calls.values())
 
     @property
     def awaits_results(self) -> bool:
         """Whether a call goes on after this segment, here or at the client."""
-        return any(call.state in ("awaiting-client", "preliminary") for call in self._calls.values())
+        return any(call.state in (*_WAITING, "preliminary") for call in self._calls.values())
 
     @property
     def runs_a_tool(self) -> bool:
@@ -134,9 +175,7 @@ class ChunkWriter:
     @property
     def is_idle(self) -> bool:
         """Nothing is open: a new step would separate nothing that belongs together."""
-        return not self._texts and not any(
-            call.state in ("input-streaming", "input-available", "awaiting-client") for call in self._calls.values()
-        )
+        return not self._texts and not any(call.state in _OPEN for call in self._calls.values())
 
     # -- text and reasoning -----------------------------------------------------------------------------------
 
@@ -189,6 +228,9 @@ class ChunkWriter:
     def knows_call(self, call_id: str) -> bool:
         return call_id in self._calls
 
+    def is_held(self, call_id: str) -> bool:
+        return self._calls[call_id].state == "held"
+
     def can_take_result(self, call_id: str) -> bool:
         call = self._calls.get(call_id)
         return call is not None and call.state in _UNFINISHED
@@ -204,11 +246,11 @@ class ChunkWriter:
         if call_id in self._calls:
             raise LocalProtocolError("tool call id used twice")
         out = self.need_step()
-        self._calls[call_id] = _Call(name, "input-streaming", provider_executed, dynamic)
+        self._calls[call_id] = _Call(name, "input-streaming", self._step_count, provider_executed, dynamic)
         return [*out, c.ToolInputStart(call_id, name, provider_executed, dynamic)]
 
     def tool_input_delta(self, call_id: str, text: str) -> list[AnyChunk]:
-        self._call(call_id, "input-streaming")
+        self._call(call_id, "input-streaming").streamed += text
         return [c.ToolInputDelta(call_id, text)]
 
     def tool_input_available(
@@ -221,53 +263,131 @@ class ChunkWriter:
     ) -> list[AnyChunk]:
         call = self._call(call_id, "input-streaming")
         call.state = "awaiting-client" if awaits_client else "input-available"
-        return [c.ToolInputAvailable(call_id, call.name, arguments, call.provider_executed, metadata, call.dynamic)]
+        call.arguments, call.metadata = arguments, metadata
+        return self._whole_input(call_id, call)
+
+    def tool_held(self, call_id: str, arguments: Any, metadata: ProviderMetadata | None = None) -> list[AnyChunk]:
+        """The call is whole, but whether the client may act on it, or a person is asked first, is not known yet."""
+        call = self._call(call_id, "input-streaming")
+        call.state, call.arguments, call.metadata = "held", arguments, metadata
+        return []
+
+    def tool_to_client(self, call_id: str) -> list[AnyChunk]:
+        """A held call is the client's to answer now; it acts at once."""
+        call = self._call(call_id, "held", "awaiting-approval")
+        if call.is_whole:
+            raise LocalProtocolError("the client has the whole input")
+        call.state = "awaiting-client"
+        return self._whole_input(call_id, call)
+
+    def tool_to_server(self, call_id: str) -> list[AnyChunk]:
+        """A held call turns out to be the server's own."""
+        call = self._call(call_id, "held")
+        call.state = "input-available"
+        return self._whole_input(call_id, call)
+
+    def _whole_input(self, call_id: str, call: _Call) -> list[AnyChunk]:
+        call.is_whole = True
+        return [
+            c.ToolInputAvailable(
+                call_id, call.name, call.arguments, call.provider_executed, call.metadata, call.dynamic
+            )
+        ]
+
+    def _shown_input(self, call_id: str, call: _Call) -> list[AnyChunk]:
+        """The arguments of a held call to look at: as text, since a client acts on a whole input."""
+        if call.state != "held":
+            return []
+        text = c.encode_json(call.arguments).decode()
+        if text == call.streamed:
+            return []
+        if text.startswith(call.streamed):
+            return [c.ToolInputDelta(call_id, text[len(call.streamed) :])]
+        again = c.ToolInputStart(call_id, call.name, call.provider_executed, call.dynamic)
+        return [again, c.ToolInputDelta(call_id, text)]  # the start makes the client forget what it has
 
     def tool_input_error(self, call_id: str, text: str) -> list[AnyChunk]:
         """A call whose arguments never became whole."""
-        call = self._finish_call(call_id, "input-streaming")
-        return [c.ToolInputError(call_id, call.name, None, text, call.provider_executed, call.dynamic)]
+        call = self._call(call_id, "input-streaming")
+        chunk = c.ToolInputError(call_id, call.name, None, text, call.provider_executed, call.dynamic)
+        return self._settled(call_id, chunk, ())
 
-    def tool_approval_request(self, call_id: str, approval_id: str) -> list[AnyChunk]:
+    def tool_approval_request(
+        self, call_id: str, approval_id: str, *, reason: str | None = None, descriptor: dict[str, Any] | None = None
+    ) -> list[AnyChunk]:
+        """`reason` and `descriptor`: what the person is told, for clients that can carry it."""
         if self.sdk_version == 5:
             raise LocalProtocolError("version 5 has no approval chunk")
-        call = self._call(call_id, "input-available", "awaiting-client")
-        call.state = "awaiting-client"
-        return [c.ToolApprovalRequest(approval_id, call_id)]
+        call = self._call(call_id, "held", "input-available", "awaiting-client")
+        out = self._shown_input(call_id, call)
+        call.state = "awaiting-approval"
+        if self.sdk_version == 7:
+            return [*out, c.ToolApprovalRequest(approval_id, call_id, reason, descriptor)]
+        return [*out, c.ToolApprovalRequest(approval_id, call_id)]
 
     def tool_awaits_client(self, call_id: str) -> list[AnyChunk]:
         """The client is asked about this call by other means (the confirmation tool); no chunk of its own."""
         self._call(call_id, "input-available", "awaiting-client").state = "awaiting-client"
         return []
 
-    def tool_output(self, call_id: str, output: Any, *, preliminary: bool = False) -> list[AnyChunk]:
-        call = self._finish_call(call_id, *_UNFINISHED)
+    # Results. `closing`: the calls that get theirs together with this one.
+
+    def tool_output(
+        self, call_id: str, output: Any, *, preliminary: bool = False, closing: Collection[str] = ()
+    ) -> list[AnyChunk]:
+        call = self._call(call_id, *_UNFINISHED)
+        before = self._whole_input(call_id, call) if call.state == "held" else []
+        chunk = c.ToolOutputAvailable(call_id, output, call.provider_executed, call.dynamic, preliminary or None)
+        out = self._settled(call_id, chunk, closing)
         if preliminary:  # progress of the server's own work; older clients take it for a result, and post again
             call.state = "preliminary"
-        return [c.ToolOutputAvailable(call_id, output, call.provider_executed, call.dynamic, preliminary or None)]
+        return [*before, *out]
 
-    def tool_error(self, call_id: str, text: str) -> list[AnyChunk]:
-        call = self._finish_call(call_id, *_UNFINISHED)
-        return [c.ToolOutputError(call_id, text, call.provider_executed, call.dynamic)]
+    def tool_output_known(self, call_id: str, *, closing: Collection[str] = ()) -> list[AnyChunk]:
+        """The client itself has sent the output: it needs no chunk."""
+        self._call(call_id, *_UNFINISHED)
+        return self._settled(call_id, None, closing)
 
-    def tool_denied(self, call_id: str, text: str) -> list[AnyChunk]:
+    def tool_error(self, call_id: str, text: str, *, closing: Collection[str] = ()) -> list[AnyChunk]:
+        call = self._call(call_id, *_UNFINISHED)
+        before = self._shown_input(call_id, call)
+        chunk = c.ToolOutputError(call_id, text, call.provider_executed, call.dynamic)
+        return [*before, *self._settled(call_id, chunk, closing)]
+
+    def tool_denied(self, call_id: str, text: str, *, closing: Collection[str] = ()) -> list[AnyChunk]:
         if self.sdk_version == 5:  # has no denial
-            return self.tool_error(call_id, text)
-        self._finish_call(call_id, *_UNFINISHED)
-        return [c.ToolOutputDenied(call_id)]
+            return self.tool_error(call_id, text, closing=closing)
+        call = self._call(call_id, *_UNFINISHED)
+        before = self._shown_input(call_id, call)
+        call.state = "denied"
+        return [*before, *self._settled(call_id, None, closing)]
+
+    def _settled(self, call_id: str, result: AnyChunk | None, closing: Collection[str]) -> list[AnyChunk]:
+        """The result of a call, with the denials that waited for it: a client whose step holds a denied call does not
+        send what it knows of the others."""
+        call = self._calls[call_id]
+        call.state = "denied" if call.state == "denied" else "done"
+        if not call.provider_executed:
+            self._step_ends_in_tool = True
+        siblings = {id: other for id, other in self._calls.items() if other.step == call.step}
+        if any(other.state in _OPEN and id not in closing for id, other in siblings.items()):
+            return [result] if result is not None else []
+        out: list[AnyChunk] = []
+        waits = False  # for the result of an earlier call, which is on its way
+        for id, other in siblings.items():
+            waits = waits or other.state in _OPEN
+            if other.state == "denied" and not waits:
+                other.state = "done"
+                out.append(c.ToolOutputDenied(id))
+            elif id == call_id and result is not None:
+                out.append(result)
+        return out
 
     def _call(self, call_id: str, *states: CallState) -> _Call:
         self._require_open()
         call = self._calls.get(call_id)
         if call is None or call.state not in states:
             raise LocalProtocolError(f"tool call is {call.state if call else 'unknown'}, not {states}")
-        return call
-
-    def _finish_call(self, call_id: str, *states: CallState) -> _Call:
-        call = self._call(call_id, *states)
-        call.state = "done"
-        if not call.provider_executed:
-            self._step_ends_in_tool = True
         return call
 
     # -- everything else --------------------------------------------------------------------------------------

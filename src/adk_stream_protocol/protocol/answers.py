@@ -1,0 +1,178 @@
+"""From what a client posts about calls to answers that count.
+
+Clients say the same thing in many ways: a tool's part with an approval, an answered confirmation tool, results in a
+user's message. All of them become one `Answer`. Whatever does not fit a call that was really asked - an invented id, a
+call of the server's own, other arguments than were shown, an `approved` that is not a boolean - is no answer at all.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Generic, TypeVar, cast
+
+from .approvals import Approval, CallKey, State
+from .digest import is_what_was_shown
+
+CONFIRMATION = "adk_request_confirmation"
+
+Part = Mapping[str, Any]
+
+_MAX_REASON = 2000  # characters: the model reads it with every call that follows
+
+
+@dataclass(frozen=True, kw_only=True)
+class AskedCall:
+    """A call that the client was asked about, under the ids that the client knows."""
+
+    wire_id: str
+    approval_id: str | None
+    approval: Approval
+
+    @property
+    def key(self) -> CallKey:
+        return self.approval.call
+
+
+_Asked = TypeVar("_Asked", bound=AskedCall)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Answer(Generic[_Asked]):
+    """What a client says about one call: a decision, the output of its browser, or both."""
+
+    asked: _Asked
+    approved: bool | None = None
+    reason: str | None = None
+    payload: Any = None
+    result: dict[str, Any] | None = None
+    """`{"output": ...}` or `{"error": text}`."""
+
+    @property
+    def counts(self) -> bool:
+        """An output without an approval for a call that needs one says nothing."""
+        return self.approved is not None or self.asked.approval.state is not State.PENDING
+
+
+def decode_answers(parts: Iterable[Part], asked: Sequence[_Asked]) -> list[Answer[_Asked]]:
+    """The answers in the order in which the calls were asked; at most one for each."""
+    parts = list(parts)
+    by_call = {call.wire_id: call for call in asked}
+    by_approval = {call.approval_id: call for call in asked if call.approval_id is not None}
+    answers: dict[CallKey, Answer[_Asked]] = {}
+    ended = {_text(part.get("toolCallId")) for part in parts if part.get("state") in _ENDED}
+    for part in parts:
+        decision = _decision(part, by_call, by_approval)
+        # A question stays answered in the client's message, also when the call that it was about has its result.
+        if decision is not None and not (decision.asked.approval.runs == "server" and decision.asked.wire_id in ended):
+            answers[decision.asked.key] = decision
+    for part in parts:
+        call = by_call.get(_text(part.get("toolCallId")))
+        if call is None or call.approval.runs != "browser" or not _shows_what_was_asked(part.get("input"), call):
+            continue
+        decided = answers.get(call.key, Answer(asked=call))
+        result = _result(part, call, decided)
+        if result is not None and decided.approved is not False:
+            answers[call.key] = replace(decided, result=result)
+    return [answers[call.key] for call in asked if call.key in answers and answers[call.key].counts]
+
+
+def _decision(part: Part, by_call: Mapping[str, _Asked], by_approval: Mapping[str, _Asked]) -> Answer[_Asked] | None:
+    call_id, kind, state = _text(part.get("toolCallId")), _tool_name(part), part.get("state")
+    if part.get("type") == "tool-result":
+        return _decision_in_result(call_id, _value(part), by_call, by_approval)
+    if kind == CONFIRMATION:
+        call = by_approval.get(call_id)
+        original = _dict(_dict(part.get("input")).get("originalFunctionCall"))
+        if call is None or original.get("name", call.approval.tool) != call.approval.tool:
+            return None
+        if not _shows_what_was_asked(original.get("args"), call):
+            return None
+        said = part.get("output") if state == "output-available" else part.get("approval")
+        return _said(call, _dict(said), "confirmed" if state == "output-available" else "approved")
+    approval = _dict(part.get("approval"))
+    call = by_approval.get(_text(approval.get("id")))
+    if call is None or call.wire_id != call_id or kind != call.approval.tool:
+        return None
+    # With a result the part tells of the past, unless it is the browser's: that may come with its approval.
+    states = ("approval-responded",) if call.approval.runs == "server" else _ANSWERED_BY_BROWSER
+    if state not in states or not _shows_what_was_asked(part.get("input"), call):
+        return None
+    return _said(call, approval, "approved")
+
+
+_ENDED = ("output-available", "output-error", "output-denied")
+_ANSWERED_BY_BROWSER = ("approval-responded", "output-available", "output-error")
+
+
+def _decision_in_result(
+    call_id: str, value: Any, by_call: Mapping[str, _Asked], by_approval: Mapping[str, _Asked]
+) -> Answer[_Asked] | None:
+    """Results in a user's message, for the confirmation's id or for the call's own."""
+    said = _dict(value)
+    if call_id in by_approval:
+        word = said.get("approval")
+        if word in ("approved", "denied"):
+            return Answer(asked=by_approval[call_id], approved=word == "approved")
+        return _said(by_approval[call_id], said, "confirmed")
+    call = by_call.get(call_id)
+    if call is None or call.approval_id is None:
+        return None
+    may_be_output = call.approval.runs == "browser" and call.approval.state is not State.PENDING
+    return None if may_be_output and said.keys() - _WORDS_OF_A_DECISION else _said(call, said, "approved")
+
+
+_WORDS_OF_A_DECISION = {"approved", "user_message", "reason"}
+
+
+def _said(call: _Asked, said: Mapping[str, Any], name: str) -> Answer[_Asked] | None:
+    approved = said.get(name)
+    if not isinstance(approved, bool):
+        return None
+    reason = said.get("reason", said.get("user_message"))
+    return Answer(
+        asked=call,
+        approved=approved,
+        reason=reason[:_MAX_REASON] if isinstance(reason, str) and reason else None,
+        payload=said.get("payload"),
+    )
+
+
+def _result(part: Part, call: _Asked, decided: Answer[_Asked]) -> dict[str, Any] | None:
+    if part.get("type") == "tool-result":
+        value = _value(part)
+        is_decision = _decision_in_result(call.wire_id, value, {call.wire_id: call}, {}) is not None
+        return None if is_decision and decided.approved is not None else {"output": value}
+    if _tool_name(part) != call.approval.tool or part.get("preliminary"):
+        return None
+    match part.get("state"):
+        case "output-available" if "output" in part:
+            return {"output": part["output"]}
+        case "output-error" if isinstance(part.get("errorText"), str):
+            return {"error": part["errorText"]}
+        case _:
+            return None
+
+
+def _tool_name(part: Part) -> str | None:
+    kind = _text(part.get("type"))
+    if kind == "dynamic-tool":
+        return _text(part.get("toolName"))
+    return kind.removeprefix("tool-") if kind.startswith("tool-") and kind != "tool-result" else None
+
+
+def _shows_what_was_asked(claimed: Any, call: AskedCall) -> bool:
+    return claimed is None or is_what_was_shown(call.approval.arguments, claimed)
+
+
+def _value(part: Part) -> Any:
+    """Of a `tool-result`: plain, or wrapped as the AI SDK 5 does."""
+    value = part.get("output", part.get("result"))
+    wrapped = _dict(value)
+    return wrapped["value"] if wrapped.keys() == {"type", "value"} and wrapped["type"] in ("json", "text") else value
+
+
+def _text(value: Any) -> str:
+    return value if isinstance(value, str) else ""
+
+
+def _dict(value: Any) -> dict[str, Any]:
+    return cast(dict[str, Any], value) if isinstance(value, dict) else {}
