@@ -8,7 +8,9 @@
     ├── Refusal                    neither's fault: well-formed, but not now or not for you
     │   ├── NoUser                 401
     │   ├── NotFound               404
-    │   └── RunActive              409, with Retry-After
+    │   ├── RunActive              409, with Retry-After
+    │   ├── OutputDoesNotFit       422
+    │   └── StoreUnavailable       503
     └── LocalProtocolError         our bug: a chunk out of the stream's grammar
     ConfigurationError             a bridge that cannot work, told at start-up (a ValueError)
 
@@ -72,6 +74,18 @@ class RunActive(Refusal):
     code = "run-active"
     public_text = "This chat is still answering. Wait for the end of its answer, then send again."
     retry_after_s: ClassVar[int] = 1
+
+
+class OutputDoesNotFit(Refusal):
+    status = 422
+    code = "output-does-not-fit"
+    public_text = "The output does not fit the tool's schema. The call is still open: send an output that does."
+
+
+class StoreUnavailable(Refusal):
+    status = 503
+    code = "store-unavailable"
+    public_text = "Approvals cannot be recorded right now, so nothing was run. Try again."
 
 
 class LocalProtocolError(BridgeError):

@@ -21,9 +21,16 @@ class Limits:
     max_body_bytes: int = 32 * MIB
     """The whole request as it arrives: the JSON above and one file of full size in base64."""
 
+    max_output_bytes: int = 256 * 1024
+    """The output of one tool of the browser's, as JSON. The model reads it with every call that follows."""
+
     max_run_s: float = 600
     """A run's wall time, after which it ends with a `finish` that says so. Longer than any chat answer; shorter than
     what an agent that runs in circles may cost."""
+
+    lease_s: float = 10
+    """After which a worker that is silent has lost its runs to the others. It says that it lives three times as often:
+    long enough for a pause of the machine, short enough for a person who waits."""
 
     unread_run_s: float = 120
     """How long a run goes on that nobody reads, unless a tool is at work. A reload takes seconds, a tunnel a minute.

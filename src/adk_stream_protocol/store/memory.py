@@ -1,0 +1,99 @@
+"""The store of a single process: right for one worker, gone with it."""
+
+import itertools
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from ..protocol.approvals import Approval, CallKey, ChatKey, State
+from .base import AuditEntry, Lease, Snapshot, audit_entry
+
+
+@dataclass
+class _HeldLease:
+    token: str
+    expires_at: float
+
+
+class MemoryStore:
+    """Keeps everything in dictionaries. None of its methods awaits anything, so each of them is atomic."""
+
+    def __init__(self, *, clock: Callable[[], float] = time.time) -> None:
+        self._clock = clock
+        self._approvals: dict[ChatKey, dict[CallKey, Approval]] = {}
+        self._leases: dict[ChatKey, _HeldLease] = {}
+        self._audit: dict[ChatKey, list[AuditEntry]] = {}
+        self._tokens = itertools.count(1)
+
+    async def read(self, chat: ChatKey, call: CallKey | None = None) -> Snapshot:
+        calls = self._approvals.get(chat, {})
+        found = list(calls.values()) if call is None else [calls[call]] if call in calls else []
+        return Snapshot(found, self._clock())
+
+    async def add(self, approval: Approval) -> bool:
+        calls = self._approvals.setdefault(approval.chat, {})
+        if approval.call in calls:
+            return False
+        calls[approval.call] = approval
+        self._note(approval, asked=True)
+        return True
+
+    async def compare_and_set(self, old: Approval, new: Approval, lease: Lease | None = None) -> bool:
+        calls = self._approvals.get(old.chat, {})
+        stored = calls.get(old.call)
+        if stored is None or stored.version != old.version:
+            return False
+        if lease is not None and not (lease.chat == old.chat and self._is_held(lease)):
+            return False
+        calls[old.call] = new
+        self._note(new)
+        return True
+
+    async def acquire(self, chat: ChatKey, lasts_s: float) -> Lease | None:
+        held = self._leases.get(chat)
+        if held is not None and held.expires_at > self._clock():
+            return None
+        token = f"run-{next(self._tokens)}"
+        self._leases[chat] = _HeldLease(token, self._clock() + lasts_s)
+        return Lease(chat, token)
+
+    async def renew(self, lease: Lease, lasts_s: float) -> bool:
+        held = self._leases.get(lease.chat)
+        if held is None or held.token != lease.token:
+            return False
+        held.expires_at = self._clock() + lasts_s
+        return True
+
+    async def release(self, lease: Lease) -> None:
+        held = self._leases.get(lease.chat)
+        if held is not None and held.token == lease.token:
+            del self._leases[lease.chat]
+
+    async def abandoned(self, after_s: float) -> Sequence[ChatKey]:
+        now = self._clock()
+        chats = {chat: None for chat, held in self._leases.items() if held.expires_at <= now}
+        for chat, calls in self._approvals.items():
+            if chat not in self._leases and any(_is_left(approval, now - after_s) for approval in calls.values()):
+                chats[chat] = None
+        return list(chats)
+
+    async def audit(self, chat: ChatKey) -> Sequence[AuditEntry]:
+        return list(self._audit.get(chat, ()))
+
+    async def forget(self, chat: ChatKey) -> None:
+        self._approvals.pop(chat, None)
+        self._leases.pop(chat, None)
+
+    async def aclose(self) -> None:
+        pass
+
+    def _is_held(self, lease: Lease) -> bool:
+        held = self._leases.get(lease.chat)
+        return held is not None and held.token == lease.token and held.expires_at > self._clock()
+
+    def _note(self, approval: Approval, *, asked: bool = False) -> None:
+        self._audit.setdefault(approval.chat, []).append(audit_entry(approval, self._clock(), asked=asked))
+
+
+def _is_left(approval: Approval, before: float) -> bool:
+    return approval.state is State.APPROVED and approval.runs == "server" and (approval.decided_at or before) <= before

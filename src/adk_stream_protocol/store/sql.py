@@ -1,0 +1,358 @@
+"""The store of many workers: SQLite for those of one machine, PostgreSQL for those of many.
+
+Its tables begin with `adk_stream_`, so that they can live in the database of ADK's sessions. Whatever several workers
+could do at once is one conditional statement, and time is the database's, so that no worker's clock counts.
+"""
+
+import asyncio
+import hashlib
+import importlib
+import logging
+import sqlite3
+import uuid
+from collections.abc import AsyncGenerator, Callable, Coroutine, Generator, Sequence
+from contextlib import asynccontextmanager, closing, contextmanager, nullcontext
+from typing import Any, Concatenate, NamedTuple, ParamSpec, TypeVar
+
+import msgspec
+
+from ..errors import ConfigurationError, StoreUnavailable
+from ..protocol.approvals import Approval, CallKey, ChatKey, State
+from ..protocol.chunks import encode_json
+from .base import AuditEntry, Lease, Snapshot, audit_entry
+
+_INSTALL = "A store in a database needs more packages: pip install 'adk-stream-protocol[sql]'"
+
+try:
+    import greenlet as greenlet  # without it SQLAlchemy is installed, and fails at the first statement
+    import sqlalchemy as sa
+    from sqlalchemy.dialects import postgresql, sqlite
+    from sqlalchemy.exc import ArgumentError, SQLAlchemyError
+    from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, create_async_engine
+except ImportError:
+    raise ConfigurationError(_INSTALL) from None
+
+logger = logging.getLogger(__name__)
+
+_PATIENCE_S = 30  # for a lock or an answer; a request that waits longer has lost its reader
+
+_tables = sa.MetaData()
+_id = sa.BigInteger().with_variant(sa.Integer(), "sqlite")  # SQLite counts up integers only
+
+_approvals = sa.Table(
+    "adk_stream_approvals",
+    _tables,
+    sa.Column("id", _id, primary_key=True),
+    sa.Column("chat", sa.Text, nullable=False),
+    sa.Column("call", sa.Text, nullable=False),
+    sa.Column("state", sa.Text, nullable=False),
+    sa.Column("runs", sa.Text, nullable=False),
+    sa.Column("decided_at", sa.Double),
+    sa.Column("version", sa.Integer, nullable=False),
+    sa.Column("record", sa.Text, nullable=False),
+    sa.UniqueConstraint("chat", "call"),
+)
+_is_approved = _approvals.c.state == sa.literal_column(f"'{State.APPROVED}'")
+# Every worker looks for what was left behind, every few seconds, among all calls there ever were.
+sa.Index("adk_stream_approved", _approvals.c.decided_at, sqlite_where=_is_approved, postgresql_where=_is_approved)
+
+_leases = sa.Table(
+    "adk_stream_leases",
+    _tables,
+    sa.Column("chat", sa.Text, primary_key=True),
+    sa.Column("token", sa.Text, nullable=False),
+    sa.Column("expires_at", sa.Double, nullable=False),
+)
+
+_audit = sa.Table(
+    "adk_stream_audit",
+    _tables,
+    sa.Column("id", _id, primary_key=True),
+    sa.Column("chat", sa.Text, nullable=False, index=True),
+    sa.Column("at", sa.Double, nullable=False),
+    sa.Column("entry", sa.Text, nullable=False),
+)
+
+
+class _Database(NamedTuple):
+    """Where the two databases differ."""
+
+    url_form: str
+    insert: Callable[[sa.Table], postgresql.Insert] | Callable[[sa.Table], sqlite.Insert]
+    now: sa.ColumnElement[float]
+    engine_options: dict[str, Any]
+    reading_options: dict[str, Any]
+    """So that a read costs no transaction."""
+    prepare: Callable[[AsyncEngine], None] | None = None
+    """Before the tables are created. It may block."""
+    begin: str | None = None
+    one_creates: str | None = None
+    """CREATE TABLE IF NOT EXISTS fails in PostgreSQL if two do it at once."""
+
+
+def _prepare_sqlite(engine: AsyncEngine) -> None:
+    """Past the engine, since aiosqlite leaves the thread behind of a connection that could not be opened."""
+    (file_name,), given = engine.dialect.create_connect_args(engine.url)
+    options: dict[str, Any] = {**given, "timeout": _PATIENCE_S}
+    with closing(sqlite3.connect(file_name, **options)) as file:
+        file.execute("PRAGMA journal_mode=WAL")
+
+
+_DATABASES = {
+    "sqlite+aiosqlite": _Database(
+        url_form="sqlite+aiosqlite:///file.db",
+        insert=sqlite.insert,
+        # Julian days, since there are no fractions of seconds in older releases' epoch.
+        now=(sa.func.julianday("now", type_=sa.Double) - 2440587.5) * 86400.0,
+        # No transactions but ours: one that begins with a read cannot wait for the right to write.
+        engine_options={"connect_args": {"timeout": _PATIENCE_S, "isolation_level": None}},
+        reading_options={},
+        prepare=_prepare_sqlite,
+        begin="BEGIN IMMEDIATE",
+    ),
+    "postgresql+asyncpg": _Database(
+        url_form="postgresql+asyncpg://user:password@host/database",
+        insert=postgresql.insert,
+        now=sa.cast(sa.extract("epoch", sa.func.clock_timestamp()), sa.Double),
+        engine_options={
+            "connect_args": {"timeout": 10, "command_timeout": _PATIENCE_S},
+            "pool_pre_ping": True,  # networks drop connections that were silent for minutes
+        },
+        reading_options={"isolation_level": "AUTOCOMMIT"},
+        one_creates="SELECT pg_advisory_xact_lock(hashtext('adk_stream_approvals'))",
+    ),
+}
+
+
+_P = ParamSpec("_P")
+_T = TypeVar("_T")
+
+
+def _to_its_end(method: Callable[Concatenate["SqlStore", _P], Coroutine[Any, Any, _T]]):
+    """Whoever is cancelled leaves at once, but a statement that has begun is not cut off: aiosqlite (0.22) may wait for
+    ever to close such a connection, and with it the whole event loop."""
+
+    async def shielded(self: "SqlStore", *args: _P.args, **kwargs: _P.kwargs) -> _T:
+        return await asyncio.shield(self._begun(method(self, *args, **kwargs)))  # pyright: ignore[reportPrivateUsage]
+
+    return shielded
+
+
+class SqlStore:
+    """`clock` is for tests; without it, the database's counts. All use is in one event loop."""
+
+    def __init__(self, url: str, *, clock: Callable[[], float] | None = None) -> None:
+        self._url, self._database = _understood(url)
+        self._failures = _failures_of(self._url.get_driver_name())
+        self._clock = clock
+        self._engine: AsyncEngine | None = None
+        self._opening = asyncio.Lock()
+        self._at_work: set[asyncio.Task[Any]] = set()
+        # SQLite has one writer at a time. Those of this process queue here, since its own way of waiting is to sleep.
+        self._writers = asyncio.Lock() if self._database.begin else nullcontext()
+
+    @_to_its_end
+    async def read(self, chat: ChatKey, call: CallKey | None = None) -> Snapshot:
+        clock = sa.select(self._now().label("now")).subquery()  # read also if there is nothing else to read
+        wanted = _approvals.c.chat == _chat_text(chat)
+        if call is not None:
+            wanted &= _approvals.c.call == _call_text(call)
+        query = sa.select(clock.c.now, _approvals.c.record).select_from(clock.outerjoin(_approvals, wanted))
+        async with self._reading() as connection:
+            rows = (await connection.execute(query.order_by(_approvals.c.id))).all()
+        return Snapshot([_decode_approval(row.record) for row in rows if row.record is not None], rows[0].now)
+
+    @_to_its_end
+    async def add(self, approval: Approval) -> bool:
+        key = {"chat": _chat_text(approval.chat), "call": _call_text(approval.call)}
+        new = self._database.insert(_approvals).values(**key, **_columns(approval)).on_conflict_do_nothing()
+        async with self._writing() as connection:
+            if (await connection.execute(new.returning(_approvals.c.id))).first() is None:
+                return False
+            await self._note(connection, approval, asked=True)
+        return True
+
+    @_to_its_end
+    async def compare_and_set(self, old: Approval, new: Approval, lease: Lease | None = None) -> bool:
+        chat = _chat_text(old.chat)
+        change = sa.update(_approvals).where(
+            _approvals.c.chat == chat, _approvals.c.call == _call_text(old.call), _approvals.c.version == old.version
+        )
+        if lease is not None:
+            is_held = (_leases.c.chat == chat) & (_leases.c.token == lease.token) & (_leases.c.expires_at > self._now())
+            change = change.where(sa.exists().where(is_held))
+        async with self._writing() as connection:
+            if (await connection.execute(change.values(**_columns(new)))).rowcount == 0:
+                return False
+            await self._note(connection, new)
+        return True
+
+    @_to_its_end
+    async def acquire(self, chat: ChatKey, lasts_s: float) -> Lease | None:
+        lease = Lease(chat, uuid.uuid4().hex)
+        expires_at = self._now() + lasts_s
+        new = self._database.insert(_leases).values(chat=_chat_text(chat), token=lease.token, expires_at=expires_at)
+        taken = new.on_conflict_do_update(
+            index_elements=[_leases.c.chat],
+            set_={"token": lease.token, "expires_at": expires_at},
+            where=_leases.c.expires_at <= self._now(),
+        ).returning(_leases.c.token)
+        async with self._writing() as connection:
+            return lease if (await connection.execute(taken)).first() else None
+
+    @_to_its_end
+    async def renew(self, lease: Lease, lasts_s: float) -> bool:
+        change = sa.update(_leases).where(_is_lease(lease)).values(expires_at=self._now() + lasts_s)
+        async with self._writing() as connection:
+            return (await connection.execute(change)).rowcount > 0
+
+    @_to_its_end
+    async def release(self, lease: Lease) -> None:
+        async with self._writing() as connection:
+            await connection.execute(sa.delete(_leases).where(_is_lease(lease)))
+
+    @_to_its_end
+    async def abandoned(self, after_s: float) -> Sequence[ChatKey]:
+        expired = sa.select(_leases.c.chat).where(_leases.c.expires_at <= self._now())
+        is_old = _approvals.c.decided_at.is_(None) | (_approvals.c.decided_at <= self._now() - after_s)
+        is_free = ~sa.exists().where(_leases.c.chat == _approvals.c.chat)
+        left = sa.select(_approvals.c.chat).where(_is_approved, _approvals.c.runs == "server", is_old, is_free)
+        async with self._reading() as connection:
+            found = (await connection.execute(sa.union(expired, left))).scalars().all()
+        return [msgspec.json.decode(chat, type=ChatKey) for chat in found]
+
+    @_to_its_end
+    async def audit(self, chat: ChatKey) -> Sequence[AuditEntry]:
+        trail = sa.select(_audit.c.at, _audit.c.entry).where(_audit.c.chat == _chat_text(chat)).order_by(_audit.c.id)
+        async with self._reading() as connection:
+            rows = (await connection.execute(trail)).all()
+        return [msgspec.structs.replace(_decode_audit_entry(row.entry), at=row.at) for row in rows]
+
+    @_to_its_end
+    async def forget(self, chat: ChatKey) -> None:
+        async with self._writing() as connection:
+            for table in (_approvals, _leases):
+                await connection.execute(sa.delete(table).where(table.c.chat == _chat_text(chat)))
+
+    async def aclose(self) -> None:
+        if self._at_work:
+            await asyncio.wait(set(self._at_work))
+        engine, self._engine = self._engine, None
+        if engine is not None:
+            await engine.dispose()
+
+    def _begun(self, work: Coroutine[Any, Any, _T]) -> asyncio.Task[_T]:
+        task = asyncio.create_task(work)
+        self._at_work.add(task)
+        task.add_done_callback(self._at_work.discard)
+        return task
+
+    def _now(self) -> sa.ColumnElement[float]:
+        return self._database.now if self._clock is None else sa.literal(self._clock(), sa.Double)
+
+    async def _note(self, connection: AsyncConnection, approval: Approval, *, asked: bool = False) -> None:
+        entry = encode_json(audit_entry(approval, 0, asked=asked)).decode()  # when, only the database knows
+        new = sa.insert(_audit).values(chat=_chat_text(approval.chat), at=self._now(), entry=entry)
+        await connection.execute(new)
+
+    @asynccontextmanager
+    async def _reading(self) -> AsyncGenerator[AsyncConnection]:
+        with self._failing_closed():
+            engine = await self._opened()
+            async with engine.execution_options(**self._database.reading_options).connect() as connection:
+                yield connection
+
+    @asynccontextmanager
+    async def _writing(self) -> AsyncGenerator[AsyncConnection]:
+        with self._failing_closed():
+            engine = await self._opened()
+            async with self._writers, engine.begin() as connection:
+                if self._database.begin:
+                    await connection.exec_driver_sql(self._database.begin)
+                yield connection
+
+    @contextmanager
+    def _failing_closed(self) -> Generator[None]:
+        try:
+            yield
+        except self._failures as error:
+            # What a database says may quote what people wrote, so that neither its words nor its chain are passed on.
+            logger.warning("The store's database failed: %s", type(error).__name__)
+            raise StoreUnavailable from None
+
+    async def _opened(self) -> AsyncEngine:
+        if self._engine is not None:
+            return self._engine
+        async with asyncio.timeout(_PATIENCE_S), self._opening:
+            if self._engine is None:
+                engine = create_async_engine(self._url, hide_parameters=True, **self._database.engine_options)
+                try:
+                    await self._create_tables(engine)
+                except BaseException:
+                    await engine.dispose()
+                    raise
+                self._engine = engine
+            return self._engine
+
+    async def _create_tables(self, engine: AsyncEngine) -> None:
+        if self._database.prepare:
+            await asyncio.to_thread(self._database.prepare, engine)
+        async with engine.begin() as connection:
+            if first := self._database.begin or self._database.one_creates:
+                await connection.exec_driver_sql(first)
+            await connection.run_sync(_tables.create_all)
+
+
+def _understood(url: str) -> tuple[sa.URL, _Database]:
+    """No message quotes the URL, since there may be a password in it."""
+    try:
+        understood = sa.make_url(url)
+    except (ArgumentError, ValueError):
+        understood = None
+    if understood is not None and understood.drivername in _DATABASES:
+        if understood.get_backend_name() == "sqlite" and understood.database in (None, "", ":memory:"):
+            raise ConfigurationError("A database in memory is a single connection's. Say 'memory' for such a store.")
+        return understood, _DATABASES[understood.drivername]
+    forms = [database.url_form for database in _DATABASES.values()]
+    if understood is None:
+        raise ConfigurationError(f"A store is given as 'memory', {' or '.join(forms)}.")
+    backend = "postgresql" if understood.drivername.startswith("postgres") else understood.get_backend_name()
+    fitting = [form for form in forms if form.startswith(f"{backend}+")] or forms
+    raise ConfigurationError(f"A store at {understood.drivername}:// is not supported. Use {' or '.join(fitting)}.")
+
+
+def _failures_of(driver: str) -> tuple[type[Exception], ...]:
+    try:
+        module = importlib.import_module(driver)
+    except ImportError:
+        raise ConfigurationError(_INSTALL) from None
+    # The drivers' own, too: while they connect, some pass through SQLAlchemy as they are.
+    own = [getattr(module, name) for name in ("Error", "PostgresError", "InterfaceError") if hasattr(module, name)]
+    return (SQLAlchemyError, OSError, *own)
+
+
+def _chat_text(chat: ChatKey) -> str:
+    return msgspec.json.encode(chat).decode()
+
+
+def _call_text(call: CallKey) -> str:
+    """Some models' call ids carry kilobytes, more than PostgreSQL takes into an index."""
+    return hashlib.sha256(msgspec.json.encode(call)).hexdigest()
+
+
+def _is_lease(lease: Lease) -> sa.ColumnElement[bool]:
+    return (_leases.c.chat == _chat_text(lease.chat)) & (_leases.c.token == lease.token)
+
+
+def _columns(approval: Approval) -> dict[str, Any]:
+    return {
+        "state": approval.state.value,
+        "runs": approval.runs,
+        "decided_at": approval.decided_at,
+        "version": approval.version,
+        "record": encode_json(approval).decode(),
+    }
+
+
+_decode_approval = msgspec.json.Decoder(Approval).decode
+_decode_audit_entry = msgspec.json.Decoder(AuditEntry).decode
