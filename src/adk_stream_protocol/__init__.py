@@ -1,9 +1,21 @@
 """Put any Google ADK agent behind any AI SDK client (`useChat`)."""
 
+from .adk.client_tools import client_tool
+from .adk.gate import ApprovalPolicy, idempotency_key
 from .bridge import ChatBridge, Prepared
 from .errors import BridgeError, ConfigurationError
 from .limits import Limits
 
 __version__ = "0.1.0.dev0"
 
-__all__ = ["BridgeError", "ChatBridge", "ConfigurationError", "Limits", "Prepared", "__version__"]
+__all__ = [
+    "ApprovalPolicy",
+    "BridgeError",
+    "ChatBridge",
+    "ConfigurationError",
+    "Limits",
+    "Prepared",
+    "__version__",
+    "client_tool",
+    "idempotency_key",
+]

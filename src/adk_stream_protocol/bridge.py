@@ -4,7 +4,8 @@ import asyncio
 import inspect
 import logging
 import secrets
-from collections.abc import Awaitable, Callable, Collection, Mapping
+from collections import Counter
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, TypedDict
 from urllib.parse import quote
@@ -12,19 +13,27 @@ from urllib.parse import quote
 from starlette.requests import HTTPConnection, Request
 from starlette.responses import Response
 
+from .adk.asked_calls import SessionCall, find_asked_calls
 from .adk.chat import Chat, MessageIds
 from .adk.content import encode_content
+from .adk.gate import ApprovalGate, ApprovalPolicy
 from .adk.history import encode_history, find_turn, title_of, waits_for_the_user
 from .adk.request_run import RequestRun, RunRequest, effective_run_config
 from .adk.runner import AgentLike, build_runner
 from .adk.translator import Translator
+from .answering import catch_up, continue_message, take_answers, tell_outcome
 from .chunk_log import ChunkLog
-from .errors import ConfigurationError, NotFound, NoUser, RunActive
+from .errors import ConfigurationError, NotFound, NoUser, RunActive, StoreUnavailable
 from .limits import Limits
+from .protocol.answers import Answer
+from .protocol.approvals import Approval, CallKey, ChatKey
 from .protocol.chunks import SdkVersion
 from .protocol.fold import UIMessage
 from .protocol.messages import ApprovalStyle
 from .protocol.turn import Turn, decode_body, decode_sdk_version, decode_turn, is_chat_id
+from .runs import ChatRuns, Held
+from .store import open_store
+from .store.base import Store
 
 if TYPE_CHECKING:
     from fastapi import APIRouter
@@ -35,6 +44,8 @@ if TYPE_CHECKING:
     from google.adk.sessions import BaseSessionService
 
 logger = logging.getLogger(__name__)
+
+_RECOVERY_ATTEMPTS = 2  # at one call: what ADK cannot take up then, the tool having been renamed say, it never will
 
 
 class Prepared(TypedDict, total=False):
@@ -82,6 +93,8 @@ class ChatBridge:
         artifact_service: "BaseArtifactService | None" = None,
         memory_service: "BaseMemoryService | None" = None,
         run_config: "RunConfig | None" = None,
+        store: Store | str = "memory",
+        approvals: ApprovalPolicy | None = None,
         sdk_version: SdkVersion = 6,
         approval_style: ApprovalStyle | None = None,
         prepare: Prepare | None = None,
@@ -97,12 +110,17 @@ class ChatBridge:
                 raise ConfigurationError(f"An allowed origin looks like https://app.example.com, not {origin!r}.")
         self.limits = limits or Limits()
         self.allowed_origins = frozenset(allowed_origins)
+        self._policy = approvals or ApprovalPolicy()
+        self._store = open_store(store)
+        self._owns_store = self._store is not store
+        gate = ApprovalGate(self._store, self._policy, self.limits.lease_s)
         self._runner = build_runner(
             agent,
             app_name=app_name,
             session_service=session_service,
             artifact_service=artifact_service,
             memory_service=memory_service,
+            gate=gate,
         )
         self._owns_runner = self._runner is not agent
         self._user_id = user_id
@@ -110,7 +128,9 @@ class ChatBridge:
         self._sdk_version: SdkVersion = sdk_version
         self._approval_style: ApprovalStyle | None = approval_style
         self._prepare = prepare
-        self._runs: dict[tuple[str, str], RequestRun | None] = {}  # None: a turn is about to start
+        self._runs = ChatRuns(self._store, gate, self.limits.lease_s)
+        self._recovering: asyncio.Task[None] | None = None
+        self._attempts: Counter[CallKey] = Counter()
 
     # The transports stand above the bridge; these two are its only look upwards.
 
@@ -128,9 +148,13 @@ class ChatBridge:
 
     async def aclose(self) -> None:
         """Stop what runs and let go of the runner. For those who do not use the router's lifespan."""
-        await asyncio.gather(*(run.stop() for run in self._runs.values() if run is not None))
+        if self._recovering is not None:
+            self._recovering.cancel()
+        await self._runs.stop_all()
         if self._owns_runner:
             await self._runner.close()
+        if self._owns_store:
+            await self._store.aclose()
 
     async def identify(self, connection: HTTPConnection) -> str:
         try:
@@ -154,20 +178,21 @@ class ChatBridge:
         else:
             turn = decode_turn(body, self.limits, sdk_version_header=header)
         prepared = await self._prepared(connection, body)
-        key = (user, turn.chat_id)
-        if key in self._runs:
+        chat = self._chat(user, turn.chat_id, files_root)
+        if turn.answers is not None:
+            return await self._answer(chat, turn, turn.answers, prepared)
+        held = await self._runs.begin(chat.key)
+        if held is None:
             raise RunActive
-        self._runs[key] = None  # ours from here on, also while we wait for the session
         try:
-            run = await self._new_run(self._chat(user, turn.chat_id, files_root), turn, prepared)
+            await catch_up(self._store, chat, held)
+            run = await self._new_run(chat, turn, prepared, held)
         except BaseException:
-            del self._runs[key]
+            await self._runs.end(held.lease)
             raise
-        self._runs[key] = run
-        run.start()
-        return run.log
+        return self._start(chat, run)
 
-    async def _new_run(self, chat: Chat, turn: Turn, prepared: Prepared) -> RequestRun:
+    async def _new_run(self, chat: Chat, turn: Turn, prepared: Prepared, held: Held) -> RequestRun:
         content, user_message_id = encode_content(turn), turn.message_id
         if turn.again is not None:
             session = await chat.load()
@@ -177,24 +202,161 @@ class ChatBridge:
                     content, user_message_id = past.content, past.user_message_id
                 await chat.rewind_before(past.invocation_id)
             # else the message never got here, or its chat was deleted: it is as good as new
-        ids = MessageIds(user_message_id=user_message_id, message_id=f"msg-{secrets.token_urlsafe(12)}")
-        custom_metadata = {**prepared.get("custom_metadata", {}), **ids.metadata()}
+        message_id = f"msg-{secrets.token_urlsafe(12)}"
+        ids = MessageIds(user_message_id=user_message_id, message_id=message_id)
+        translator = self._translator(chat, prepared, turn.sdk_version, turn.approval_style)
         request = RunRequest(
             ids=ids,
-            content=content,
-            run_config=effective_run_config(self._run_config, prepared.get("run_config", {}), custom_metadata),
+            opening=translator.start(message_id),
+            contents=[content],
+            run_config=self._run_config_for(ids, prepared),
             state_delta=prepared.get("state_delta"),
         )
-        translator = Translator(
+        return self._run(chat, held, request, translator, ChunkLog(secrets.token_urlsafe(3)))
+
+    async def _answer(self, chat: Chat, turn: Turn, parts: Sequence[dict[str, Any]], prepared: Prepared) -> ChunkLog:
+        """Write the answers down, and go on with the message that they belong to; or read what already does."""
+        taken = await take_answers(
+            self._store,
+            chat,
+            parts,
+            turn.message_id,
+            browser_s=self._policy.browser_deadline_s,
+            limits=self.limits,
+        )
+        start_id = turn.message_id or taken.message_id
+        if taken.open_calls:
+            place = await self._runs.wait_for(chat.key, taken.open_calls, self.limits.max_run_s)
+            if place is None:
+                raise RunActive
+            if isinstance(place, RequestRun):
+                return place.log
+            translator = self._translator(chat, prepared, turn.sdk_version, turn.approval_style)
+            log = await self._continue(chat, place, translator, prepared, taken.message_id, start_id, taken.answers)
+            if log is not None:
+                return log
+            # Somebody else was faster, and has come to the end already.
+        run = self._runs.get(chat.key)
+        if run is not None and run.message_id == taken.message_id:
+            return run.log
+        translator = self._translator(chat, prepared, turn.sdk_version, turn.approval_style)
+        return await tell_outcome(chat, await self._approvals(chat.key), translator, taken, start_id)
+
+    async def _continue(
+        self,
+        chat: Chat,
+        held: Held,
+        translator: Translator,
+        prepared: Prepared,
+        message_id: str,
+        start_id: str,
+        answers: Sequence[Answer[SessionCall]],
+    ) -> ChunkLog | None:
+        try:
+            ids = MessageIds(user_message_id=None, message_id=message_id)
+            segment = await continue_message(
+                chat,
+                held,
+                translator,
+                message_id,
+                start_id,
+                answers,
+                run_config=self._run_config_for(ids, prepared),
+                state_delta=prepared.get("state_delta"),
+            )
+        except BaseException:
+            await self._runs.end(held.lease)
+            raise
+        if segment is None:
+            await self._runs.end(held.lease)
+            return None
+        log, request = segment
+        return self._start(chat, self._run(chat, held, request, translator, log))
+
+    def _start(self, chat: Chat, run: RequestRun) -> ChunkLog:
+        self._runs.put(chat.key, run)
+        run.start()
+        return run.log
+
+    def _run(self, chat: Chat, held: Held, request: RunRequest, translator: Translator, log: ChunkLog) -> RequestRun:
+        return RequestRun(
+            chat,
+            request,
+            translator,
+            log,
+            self.limits,
+            approvals=lambda: self._approvals(chat.key),
+            let_go=lambda: self._let_go(held, request),
+        )
+
+    async def _let_go(self, held: Held, request: RunRequest) -> None:
+        await self._runs.give_up(held.lease, request.answered)
+        await self._runs.end(held.lease)
+
+    def _translator(
+        self,
+        chat: Chat,
+        prepared: Prepared,
+        sdk_version: SdkVersion | None = None,
+        approval_style: ApprovalStyle | None = None,
+    ) -> Translator:
+        return Translator(
             root_author=chat.root_author,
-            sdk_version=turn.sdk_version or self._sdk_version,
-            approval_style=turn.approval_style or self._approval_style,
+            sdk_version=sdk_version or self._sdk_version,
+            approval_style=approval_style or self._approval_style,
             send_state=prepared.get("send_state", ()),
             send_nodes=prepared.get("send_nodes", False),
         )
-        log = ChunkLog(secrets.token_urlsafe(3))
-        key = (chat.user_id, chat.chat_id)
-        return RequestRun(chat, request, translator, log, self.limits, on_end=lambda: self._runs.pop(key, None))
+
+    def _run_config_for(self, ids: MessageIds, prepared: Prepared) -> "RunConfig":
+        custom_metadata = {**prepared.get("custom_metadata", {}), **ids.metadata()}
+        return effective_run_config(self._run_config, prepared.get("run_config", {}), custom_metadata)
+
+    async def _approvals(self, chat: ChatKey) -> dict[CallKey, Approval]:
+        return {approval.call: approval for approval in (await self._store.read(chat)).approvals}
+
+    # -- after a crash ------------------------------------------------------------------------------------------------
+
+    def watch_for_lost_runs(self) -> None:
+        """Take up what other workers have left behind, from now on. The router does so while its application lives."""
+        if self._recovering is None:
+            self._recovering = asyncio.create_task(self._recover_for_ever(), name="adk-stream recovery")
+
+    async def _recover_for_ever(self) -> None:
+        while True:
+            try:
+                await self.recover()
+            except StoreUnavailable:
+                logger.error("lost runs were not looked for: the store is down")
+            await asyncio.sleep(self.limits.lease_s)
+
+    async def recover(self) -> None:
+        """One look for runs that were lost with their worker: what was approved and not begun is done, and what was
+        begun is called unknown."""
+        for key in await self._store.abandoned(self.limits.lease_s):
+            if key.app_name == self._runner.app_name:
+                try:
+                    await self._recover_chat(self._chat(key.user_id, key.chat_id, ""))
+                except Exception as error:  # one chat that cannot be read keeps no other waiting
+                    logger.error("a lost run was not taken up: %s", type(error).__qualname__)
+
+    async def _recover_chat(self, chat: Chat) -> None:
+        held = await self._runs.begin(chat.key)
+        if held is None:
+            return
+        try:
+            session = await chat.load()
+            asked = find_asked_calls(chat.key, session.events if session else [], held.snapshot.approvals)
+            tried = [call for call in asked if call.is_undelivered and self._attempts[call.key] < _RECOVERY_ATTEMPTS]
+            lost = next(iter(tried), None)
+        except BaseException:
+            await self._runs.end(held.lease)
+            raise
+        if lost is None:
+            await self._runs.end(held.lease)
+            return
+        self._attempts[lost.key] += 1
+        await self._continue(chat, held, self._translator(chat, {}), {}, lost.message_id, lost.message_id, ())
 
     async def _prepared(self, connection: HTTPConnection, body: bytes) -> Prepared:
         if self._prepare is None:
@@ -206,14 +368,17 @@ class ChatBridge:
 
     def running(self, user: str, chat_id: str) -> ChunkLog | None:
         """The log of the turn that is running in this chat."""
-        run = self._runs.get((user, chat_id))
+        run = self._runs.get(self._key(user, chat_id))
         return run.log if run is not None else None
 
     async def stop(self, user: str, chat_id: str) -> None:
         """End what runs in this chat, if anything does. When this returns, the next turn may come."""
-        run = self._runs.get((user, chat_id))
+        run = self._runs.get(self._key(user, chat_id))
         if run is not None:
             await run.stop()
+
+    def _key(self, user: str, chat_id: str) -> ChatKey:
+        return ChatKey(self._runner.app_name, user, chat_id)
 
     # -- the conversation ---------------------------------------------------------------------------------------------
 
@@ -226,12 +391,13 @@ class ChatBridge:
         return await self._history(chat, session.events, connection.headers.get("x-ai-sdk-version"))
 
     async def _history(self, chat: Chat, events: "list[Event]", sdk_version: str | None) -> list[UIMessage]:
-        run = self._runs.get((chat.user_id, chat.chat_id))
+        run = self._runs.get(chat.key)
         return await encode_history(
             chat,
             events,
             sdk_version=decode_sdk_version(None, sdk_version) or self._sdk_version,
             approval_style=self._approval_style,
+            approvals=await self._approvals(chat.key),
             running=run.message_id if run is not None else None,
         )
 
@@ -263,6 +429,7 @@ class ChatBridge:
             raise NotFound
         await self.stop(user, chat_id)
         await chat.delete()
+        await self._store.forget(chat.key)
 
     async def load_file(self, user: str, chat_id: str, name: str, version: int | None) -> tuple[bytes, str]:
         """An artifact of the caller's own chat: its bytes and media type."""

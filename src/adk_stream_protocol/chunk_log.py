@@ -7,8 +7,10 @@ from collections.abc import Callable, Sequence
 class ChunkLog:
     """Encoded chunks in order; closed after the terminal one."""
 
-    def __init__(self, segment: str) -> None:
+    def __init__(self, segment: str, earlier: Sequence[bytes] = ()) -> None:
+        """`earlier`: the segments before it of the same message, for readers who begin with none of them."""
         self.segment = segment
+        self.earlier = earlier
         self.size_bytes = 0
         self.on_readers_changed: Callable[[], None] = lambda: None
         self._chunks: list[bytes] = []

@@ -1,21 +1,29 @@
 """The command `adk-stream`."""
 
 import argparse
+import asyncio
 import importlib
 import socket
 import sys
 from collections.abc import Sequence
-from contextlib import suppress
+from contextlib import AbstractContextManager, nullcontext, suppress
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import uvicorn
 
-from .bridge import ChatBridge
+from .bridge import ChatBridge, UserId
 from .demo.agent import build_app
 from .demo.identity import HeaderIdentity, LoopbackIdentity
 from .demo.server import LOOPBACK_HOSTS, PREFIX, build_server
 from .errors import ConfigurationError
+from .transports.recorder import Recording
+
+if TYPE_CHECKING:
+    from google.adk.sessions import BaseSessionService
+    from sqlalchemy import URL
+
+_CONNECTING_S = 10  # a database that takes longer will not be fast enough for a chat
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -26,26 +34,47 @@ def main(arguments: Sequence[str] | None = None) -> None:
                 f"Nobody is authenticated on {options.host}. Put a proxy in front that does, and name the header "
                 "in which it passes the user: --user-header x-forwarded-user"
             )
-        _serve(build_app(options.model) if options.command == "demo" else _import_agent(options.agent), options)
+        _serve(_agent(options), options)
     except ConfigurationError as error:
         sys.exit(f"adk-stream: {error}")
 
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="adk-stream", description="Google ADK agents for AI SDK clients.")
+    parser.set_defaults(agent=None, model=None, file=None)
     commands = parser.add_subparsers(dest="command", required=True)
     demo = commands.add_parser("demo", help="a demo agent; works offline, or on Gemini with GOOGLE_API_KEY")
-    demo.add_argument("--model", help="any model that ADK knows, such as gemini-flash-latest")
     serve = commands.add_parser("serve", help="an agent of yours")
     serve.add_argument("agent", metavar="package.module:attribute", help="an ADK agent, App or Runner")
-    for command in (demo, serve):
+    record = commands.add_parser("record", help="the demo or an agent of yours, with all that is said put into a file")
+    record.add_argument("file", metavar="FILE", type=Path, help="a new file, for JSON lines")
+    record.add_argument(
+        "agent", metavar="package.module:attribute", nargs="?", help="an ADK agent, App or Runner; else the demo"
+    )
+    for command in (demo, record):
+        command.add_argument("--model", help="for the demo: any model that ADK knows, such as gemini-flash-latest")
+    for command in (demo, serve, record):
         command.add_argument("--host", default="127.0.0.1")
         command.add_argument("--port", type=int, default=8000)
         command.add_argument("--user-header", metavar="NAME", help="where an authenticating proxy puts the user")
         command.add_argument(
             "--allow-origin", metavar="ORIGIN", action="append", default=[], help="a page elsewhere that may call"
         )
+        command.add_argument(
+            "--database",
+            metavar="URL",
+            default="memory",
+            help="where chats and approvals outlive the process: sqlite+aiosqlite:///chats.db or postgresql+asyncpg://",
+        )
     return parser
+
+
+def _agent(options: argparse.Namespace) -> Any:
+    if options.agent is None:
+        return build_app(options.model)
+    if options.model is not None:
+        raise ConfigurationError("--model is for the demo: an agent of yours brings its own.")
+    return _import_agent(options.agent)
 
 
 def _import_agent(path: str) -> Any:
@@ -65,14 +94,81 @@ def _import_agent(path: str) -> Any:
 
 
 def _serve(agent: Any, options: argparse.Namespace) -> None:
-    user_id = HeaderIdentity(options.user_header) if options.user_header else LoopbackIdentity()
-    bridge = ChatBridge(agent, user_id=user_id, allowed_origins=options.allow_origin)
-    app = build_server(bridge, user_id, loopback_only=options.host in LOOPBACK_HOSTS)
-    host = f"[{options.host}]" if ":" in options.host else options.host
-    print(f"adk-stream: chat API at http://{host}:{options.port}{PREFIX}", file=sys.stderr)
-    config = uvicorn.Config(app, host=options.host, port=options.port, timeout_graceful_shutdown=5)
-    with suppress(KeyboardInterrupt):  # which uvicorn passes on when all is closed
-        _Server(bridge, config).run()
+    database = None if options.database == "memory" else options.database
+    user_id = HeaderIdentity(options.user_header) if options.user_header else LoopbackIdentity(database)
+    bridge = _bridge(agent, user_id, options)
+    with _recording(options.file) as recording:
+        is_local = options.host in LOOPBACK_HOSTS
+        app = build_server(bridge, user_id, loopback_only=is_local, recording=recording)
+        host = f"[{options.host}]" if ":" in options.host else options.host
+        print(f"adk-stream: chat API at http://{host}:{options.port}{PREFIX}", file=sys.stderr)
+        config = uvicorn.Config(app, host=options.host, port=options.port, timeout_graceful_shutdown=5)
+        with suppress(KeyboardInterrupt):  # which uvicorn passes on when all is closed
+            _Server(bridge, config).run()
+
+
+def _bridge(agent: Any, user_id: UserId, options: argparse.Namespace) -> ChatBridge:
+    return ChatBridge(
+        agent,
+        user_id=user_id,
+        allowed_origins=options.allow_origin,
+        store=options.database,
+        session_service=None if options.database == "memory" else _open_sessions(agent, options.database),
+    )
+
+
+def _open_sessions(agent: Any, url: str) -> "BaseSessionService | None":
+    """In the database of the approvals. A Runner brings its own."""
+    from .store.sql import SqlStore  # not before it is asked for: its packages are an extra
+
+    SqlStore(url)  # refuses what is no URL of ours, in our words
+    _look_into(url)
+    from google.adk.runners import Runner
+    from google.adk.sessions import DatabaseSessionService
+
+    return None if isinstance(agent, Runner) else DatabaseSessionService(url)
+
+
+def _look_into(url: str) -> None:
+    """Tell now what would otherwise fail with every request."""
+    import sqlalchemy as sa
+
+    try:
+        parsed = sa.make_url(url)
+        if parsed.get_backend_name() == "sqlite":
+            # Not with aiosqlite: after a failure its thread still reports to the loop, which may be closed by then.
+            engine = sa.create_engine(parsed.set(drivername="sqlite"))
+            try:
+                sa.inspect(engine).get_table_names()
+            finally:
+                engine.dispose()
+        else:
+            asyncio.run(_connect(parsed))
+    except Exception as error:  # whatever its driver raises
+        reason = str(getattr(error, "orig", None) or error).partition("\n")[0]
+        raise ConfigurationError(f"The database cannot be used: {reason or type(error).__name__}") from None
+
+
+async def _connect(url: "URL") -> None:
+    from sqlalchemy.ext.asyncio import create_async_engine
+
+    engine = create_async_engine(url)
+    try:
+        async with asyncio.timeout(_CONNECTING_S), engine.connect():
+            pass
+    finally:
+        await engine.dispose()
+
+
+def _recording(file: Path | None) -> AbstractContextManager[Recording | None]:
+    if file is None:
+        return nullcontext()
+    try:
+        return Recording(file)
+    except FileExistsError:
+        raise ConfigurationError(f"{file} is there already: record into a new file.") from None
+    except OSError as error:
+        raise ConfigurationError(f"{file} cannot be created: {error.strerror}") from None
 
 
 class _Server(uvicorn.Server):

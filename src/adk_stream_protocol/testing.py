@@ -122,6 +122,45 @@ class Answer:
     def of_type(self, kind: str) -> list[dict[str, Any]]:
         return [chunk for chunk in self.chunks if chunk["type"] == kind]
 
+    @property
+    def message_id(self) -> str | None:
+        return next((chunk.get("messageId") for chunk in self.of_type("start")), None)
+
+    @property
+    def approvals(self) -> list[dict[str, Any]]:
+        """What a person is asked: parts of a message, as the client has them."""
+        parts = self._tool_parts()
+        return [
+            {**parts[chunk["toolCallId"]], "state": "approval-requested", "approval": {"id": chunk["approvalId"]}}
+            for chunk in self.of_type("tool-approval-request")
+        ]
+
+    @property
+    def browser_calls(self) -> list[dict[str, Any]]:
+        """What the browser is to run: calls without a result that nobody has to approve."""
+        ended = ("tool-output-available", "tool-output-error", "tool-output-denied", "tool-approval-request")
+        asked = {chunk["toolCallId"] for chunk in self.chunks if chunk["type"] in ended}
+        given = [chunk["toolCallId"] for chunk in self.of_type("tool-input-available")]
+        parts = self._tool_parts()
+        return [{**parts[call_id], "state": "input-available"} for call_id in given if call_id not in asked]
+
+    def _tool_parts(self) -> dict[str, dict[str, Any]]:
+        parts: dict[str, dict[str, Any]] = {}
+        texts: dict[str, str] = {}
+        for chunk in self.chunks:
+            if chunk["type"] in ("tool-input-start", "tool-input-available"):
+                call_id = chunk["toolCallId"]
+                parts[call_id] = {"type": f"tool-{chunk['toolName']}", "toolCallId": call_id}
+                texts.setdefault(call_id, "")
+            if chunk["type"] == "tool-input-delta":
+                texts[chunk["toolCallId"]] += chunk["inputTextDelta"]
+            if chunk["type"] == "tool-input-available":
+                parts[chunk["toolCallId"]]["input"] = chunk["input"]
+        for call_id, text in texts.items():
+            if text and "input" not in parts[call_id]:
+                parts[call_id]["input"] = json.loads(text)
+        return parts
+
 
 class ChatClient:
     """Posts turns as `useChat` does, to an application in the same process."""
@@ -146,6 +185,24 @@ class ChatClient:
         posted = {"id": f"msg-{secrets.token_hex(8)}", "role": "user", "parts": parts}
         return await self.post({"id": self.chat_id, "trigger": "submit-message", "messages": [posted], **body})
 
+    async def approve(self, answer: Answer) -> Answer:
+        """Agree to everything that this answer asks for."""
+        return await self.reply(answer, [_decided(part, approved=True) for part in answer.approvals])
+
+    async def deny(self, answer: Answer, reason: str | None = None) -> Answer:
+        return await self.reply(answer, [_decided(part, approved=False, reason=reason) for part in answer.approvals])
+
+    async def output(self, answer: Answer, output: Any) -> Answer:
+        """The browser's output, for every call that this answer leaves to it."""
+        parts = [{**part, "state": "output-available", "output": output} for part in answer.browser_calls]
+        return await self.reply(answer, parts)
+
+    async def reply(self, answer: Answer, parts: Sequence[Mapping[str, Any]], **body: Any) -> Answer:
+        """Go on with the message of this answer: `parts` are its tool parts, as the client has filled them in."""
+        message = {"id": answer.message_id, "role": "assistant", "parts": list(parts)}
+        posted = {"messages": [message], "messageId": answer.message_id, "trigger": "submit-message"}
+        return await self.post({"id": self.chat_id, **posted, **body})
+
     async def post(self, body: Mapping[str, Any] | bytes) -> Answer:
         """Any body, as it is."""
         content = body if isinstance(body, bytes) else json.dumps(body).encode()
@@ -156,3 +213,8 @@ class ChatClient:
             return Answer(response.status_code, error=response.json()["error"], raw=response.text)
         lines = [line.removeprefix("data: ") for line in response.text.split("\n") if line.startswith("data: ")]
         return Answer(200, [json.loads(line) for line in lines if line != "[DONE]"], raw=response.text)
+
+
+def _decided(part: Mapping[str, Any], *, approved: bool, reason: str | None = None) -> dict[str, Any]:
+    said = {**part["approval"], "approved": approved, **({"reason": reason} if reason else {})}
+    return {**part, "state": "approval-responded", "approval": said}

@@ -6,7 +6,7 @@ import re
 import warnings
 from collections.abc import AsyncGenerator, Iterable, Sequence
 from contextlib import aclosing
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from google.adk.agents import LlmAgent
@@ -23,9 +23,13 @@ from google.genai import types
 from pydantic import PrivateAttr
 
 from adk_stream_protocol.adk.failures import public_failure_text
+from adk_stream_protocol.adk.gate import ApprovalGate, ApprovalPolicy
 from adk_stream_protocol.adk.runner import build_runner
 from adk_stream_protocol.adk.translator import Translator
+from adk_stream_protocol.protocol.approvals import Approval, CallKey, ChatKey
 from adk_stream_protocol.protocol.chunks import AnyChunk, SdkVersion
+from adk_stream_protocol.store.base import Lease
+from adk_stream_protocol.store.memory import MemoryStore
 from adk_stream_protocol.testing import ScriptedModel
 from protocol.segment_checker import Wire, check_segment, stock_client_posts_again, wire
 
@@ -112,6 +116,8 @@ class GeminiStream(BaseLlm):
 class AgentRun:
     root_author: str
     events: list[Event]
+    approvals: dict[CallKey, Approval] = field(default_factory=dict)
+    """What is recorded of the calls that wait."""
     failure: Exception | None = None
 
 
@@ -122,13 +128,20 @@ def run(
     streaming_mode: StreamingMode = StreamingMode.SSE,
     **config: Any,
 ) -> AgentRun:
-    """One turn of the user's, "hi"."""
+    """One turn of the user's, "hi", at the beginning of time."""
     with warnings.catch_warnings():  # ADK calls it experimental
         warnings.simplefilter("ignore")
         resumable = ResumabilityConfig(is_resumable=True)
     app = App(name="app", root_agent=agent, plugins=list(plugins), resumability_config=resumable)
-    runner = build_runner(app, app_name=None, session_service=None, artifact_service=None, memory_service=None)
+    store = MemoryStore(clock=lambda: 0)
+    gate = ApprovalGate(store, ApprovalPolicy(), lease_s=10)
+    runner = build_runner(
+        app, app_name=None, session_service=None, artifact_service=None, memory_service=None, gate=gate
+    )
+    chat = ChatKey("app", "ann", "chat")
+    gate.begin_run(Lease(chat, "run"))
     events: list[Event] = []
+    approvals: dict[CallKey, Approval] = {}
 
     async def consume() -> None:
         content = types.Content(role="user", parts=[types.Part(text="hi")])
@@ -137,12 +150,13 @@ def run(
         async with aclosing(running):
             async for event in running:
                 events.append(event)  # noqa: PERF401 -- those before a failure are wanted
+        approvals.update({approval.call: approval for approval in (await store.read(chat)).approvals})
 
     try:
         asyncio.run(consume())
     except Exception as failure:
-        return AgentRun(agent.name, events, failure)
-    return AgentRun(agent.name, events)
+        return AgentRun(agent.name, events, approvals, failure)
+    return AgentRun(agent.name, events, approvals)
 
 
 # -- what the client reads --------------------------------------------------------------------------------------------
@@ -150,7 +164,9 @@ def run(
 
 def translate(agent_run: AgentRun, *, sdk_version: SdkVersion = 6, **options: Any) -> list[Wire]:
     """The whole segment, which no client may take exception to."""
-    translator = Translator(root_author=agent_run.root_author, sdk_version=sdk_version, **options)
+    translator = Translator(
+        root_author=agent_run.root_author, sdk_version=sdk_version, approvals=agent_run.approvals, **options
+    )
     chunks: list[AnyChunk] = translator.start("m1")
     for event in agent_run.events:
         chunks += translator.feed(event)

@@ -4,26 +4,36 @@ from typing import Any
 
 import pytest
 from google.adk.agents import LlmAgent, SequentialAgent
-from google.adk.apps import App
+from google.adk.apps import App, ResumabilityConfig
 from google.adk.artifacts import InMemoryArtifactService
 from google.adk.memory import InMemoryMemoryService
+from google.adk.plugins import BasePlugin
 from google.adk.runners import Runner
 from google.adk.sessions import InMemorySessionService
+from google.adk.tools import FunctionTool, LongRunningFunctionTool
 from google.adk.workflow import Workflow
 
-from adk_stream_protocol.adk.runner import build_runner
+from adk.agent_runs import pay
+from adk_stream_protocol import client_tool
+from adk_stream_protocol.adk.gate import ApprovalGate, ApprovalPolicy
+from adk_stream_protocol.adk.runner import build_runner, resumable
 from adk_stream_protocol.errors import ConfigurationError
+from adk_stream_protocol.store.memory import MemoryStore
 from adk_stream_protocol.testing import ScriptedModel
 
-SERVICES: dict[str, Any] = dict.fromkeys(("app_name", "session_service", "artifact_service", "memory_service"))
+NO_SERVICES: dict[str, Any] = dict.fromkeys(("app_name", "session_service", "artifact_service", "memory_service"))
 
 
-def agent() -> LlmAgent:
-    return LlmAgent(name="helper", model=ScriptedModel())
+def agent(*tools: Any, **fields: Any) -> LlmAgent:
+    return LlmAgent(name="helper", model=ScriptedModel(), tools=list(tools), **fields)
+
+
+def gate() -> ApprovalGate:
+    return ApprovalGate(MemoryStore(), ApprovalPolicy(), lease_s=10)
 
 
 def test_an_agent_gets_a_resumable_app_of_its_name_and_services_in_memory() -> None:
-    runner = build_runner(agent(), **SERVICES)
+    runner = build_runner(agent(), **NO_SERVICES, gate=gate())
     assert runner.app_name == "helper"
     assert isinstance(runner.session_service, InMemorySessionService)
     assert isinstance(runner.artifact_service, InMemoryArtifactService)
@@ -42,7 +52,7 @@ def test_an_agent_gets_a_resumable_app_of_its_name_and_services_in_memory() -> N
     ids=lambda root: type(root).__name__,
 )
 def test_any_root_that_an_app_takes_will_do(root: Any) -> None:
-    assert build_runner(root, **SERVICES).app_name == root.name
+    assert build_runner(root, **NO_SERVICES, gate=gate()).app_name == root.name
 
 
 def test_given_names_and_services_are_used() -> None:
@@ -52,21 +62,69 @@ def test_given_names_and_services_are_used() -> None:
         "artifact_service": InMemoryArtifactService(),
         "memory_service": InMemoryMemoryService(),
     }
-    runner = build_runner(agent(), **given)
+    runner = build_runner(agent(), **given, gate=gate())
     assert {name: getattr(runner, name) for name in given} == given
 
 
 def test_an_app_keeps_its_name_and_its_own_choices() -> None:
     app = App(name="shop", root_agent=agent())
-    runner = build_runner(app, **SERVICES)
-    assert runner.app is app
+    runner = build_runner(app, **NO_SERVICES, gate=gate())
+    assert runner.agent is app.root_agent
     assert runner.app_name == "shop"
     assert runner.resumability_config is None
 
 
+def test_the_gate_stands_before_the_plugins_of_an_app_and_the_app_itself_stays_as_it_was() -> None:
+    own, first = BasePlugin(name="own"), gate()
+    app = App(name="shop", root_agent=agent(), plugins=[own])
+    runner = build_runner(app, **NO_SERVICES, gate=first)
+    assert runner.plugin_manager.plugins == [first, own]
+    assert app.plugins == [own]
+
+
+def test_the_gate_stands_before_the_plugins_of_a_runner() -> None:
+    own, first = BasePlugin(name="own"), gate()
+    app = App(name="shop", root_agent=agent(), plugins=[own])
+    runner = Runner(app=app, session_service=InMemorySessionService())
+    build_runner(runner, **NO_SERVICES, gate=first)
+    assert runner.plugin_manager.plugins == [first, own]
+
+
+def test_a_runner_has_one_bridge_but_an_app_may_have_several() -> None:
+    app = App(name="shop", root_agent=agent())
+    runner = build_runner(app, **NO_SERVICES, gate=gate())
+    build_runner(app, **NO_SERVICES, gate=gate())
+    with pytest.raises(ConfigurationError, match="a Runner of its own"):
+        build_runner(runner, **NO_SERVICES, gate=gate())
+
+
+WAITING = {
+    "gated": FunctionTool(pay, require_confirmation=True),
+    "gated at times": FunctionTool(pay, require_confirmation=lambda amount: amount > 5),
+    "long-running": LongRunningFunctionTool(pay),
+    "the browser's": client_tool(pay),
+}
+
+
+@pytest.mark.parametrize("kind", WAITING)
+@pytest.mark.parametrize("wrapped", [App, Runner], ids=lambda kind: kind.__name__)
+@pytest.mark.parametrize("deep", [False, True], ids=["at the root", "below"])
+def test_tools_that_wait_need_an_app_that_can_go_on(kind: str, wrapped: type, deep: bool) -> None:
+    root = agent(sub_agents=[LlmAgent(name="sub", tools=[WAITING[kind]])]) if deep else agent(WAITING[kind])
+
+    def given(config: ResumabilityConfig | None) -> App | Runner:
+        app = App(name="shop", root_agent=root, resumability_config=config)
+        return app if wrapped is App else Runner(app=app, session_service=InMemorySessionService())
+
+    with pytest.raises(ConfigurationError, match=r"'pay' waits for an answer.*is_resumable=True"):
+        build_runner(given(None), **NO_SERVICES, gate=gate())
+    runner = build_runner(given(resumable()), **NO_SERVICES, gate=gate())
+    assert runner.resumability_config is not None
+
+
 def test_a_runner_is_used_as_it_is() -> None:
     runner = Runner(app_name="shop", agent=agent(), session_service=InMemorySessionService())
-    assert build_runner(runner, **SERVICES) is runner
+    assert build_runner(runner, **NO_SERVICES, gate=gate()) is runner
 
 
 @pytest.mark.parametrize(
@@ -82,9 +140,9 @@ def test_a_runner_is_used_as_it_is() -> None:
 def test_a_runner_with_anything_beside_it_is_refused(beside: dict[str, Any]) -> None:
     runner = Runner(app_name="shop", agent=agent(), session_service=InMemorySessionService())
     with pytest.raises(ConfigurationError, match="brings its own"):
-        build_runner(runner, **{**SERVICES, **beside})
+        build_runner(runner, **{**NO_SERVICES, **beside}, gate=gate())
 
 
 def test_something_else_is_refused_by_its_type() -> None:
     with pytest.raises(ConfigurationError, match="not str"):
-        build_runner("helper", **SERVICES)  # pyright: ignore[reportArgumentType]
+        build_runner("helper", **NO_SERVICES, gate=gate())  # pyright: ignore[reportArgumentType]

@@ -37,10 +37,10 @@ def test_a_waiting_call_and_a_finished_one_in_one_step_leave_the_step_open_for_t
     assert read(caller(calls, tools=[LongRunningFunctionTool(ask_location), weather])) == [
         *step(
             "tool-input-start c1 ask_location",
-            "tool-input-available c1 ask_location {}",
             "tool-input-start c2 weather",
             'tool-input-available c2 weather {"city": "Oslo"}',
             'tool-output-available c2 {"sky": "clear in Oslo"}',
+            "tool-input-available c1 ask_location {}",
         ),
         "finish tool-calls",
     ]
@@ -67,7 +67,7 @@ def test_a_call_that_needs_approval_is_asked_for_and_its_placeholder_hidden() ->
             'tool-input-available c1 pay {"amount": 5}',
             "tool-approval-request id1 c1",
             'data-adk-approval {"hint": "Please approve or reject the tool call pay() by responding with a '
-            'FunctionResponse with an expected ToolConfirmation payload."} id1',
+            'FunctionResponse with an expected ToolConfirmation payload.", "deadline": "1970-01-01T00:10:00.000Z"} id1',
         ),
         "finish tool-calls",
     ]
@@ -83,7 +83,8 @@ def test_the_hint_and_payload_of_a_tool_s_own_question_go_with_the_approval() ->
     told = read(caller([called("c1", "transfer_money")], tools=[transfer_money]))
     assert told[3:5] == [
         "tool-approval-request id1 c1",
-        'data-adk-approval {"hint": "All of it?", "payload": {"limit": 10}} id1',
+        'data-adk-approval {"hint": "All of it?", "payload": {"limit": 10}, '
+        '"deadline": "1970-01-01T00:10:00.000Z"} id1',
     ]
     assert [line for line in told if line.startswith("tool-output")] == []
 

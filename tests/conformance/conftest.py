@@ -9,3 +9,10 @@ from conformance.node import NodeDriver
 def node() -> Iterator[NodeDriver]:
     with NodeDriver() as driver:
         yield driver
+
+
+@pytest.fixture(scope="session")
+def other_node() -> Iterator[NodeDriver]:
+    """A second browser."""
+    with NodeDriver() as driver:
+        yield driver

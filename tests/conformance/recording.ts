@@ -26,11 +26,13 @@ export class Recorder {
   readonly requests: RecordedRequest[] = [];
   readonly #release: Release;
   readonly #deadline: AbortSignal;
+  readonly #onAnswer: () => void;
   readonly #readings: Promise<void>[] = [];
 
-  constructor(release: Release, deadline: AbortSignal) {
+  constructor(release: Release, deadline: AbortSignal, onAnswer: () => void) {
     this.#release = release;
     this.#deadline = deadline;
+    this.#onAnswer = onAnswer;
   }
 
   readonly fetch: typeof fetch = async (input, init) => {
@@ -70,6 +72,7 @@ export class Recorder {
       schemaErrors: [],
     };
     request.response = recorded;
+    this.#onAnswer();
     if (response.body === null) return response;
     // A client stops reading at its first error; the copy is read on, so that the record shows all of them.
     const [forClient, forRecord] = response.body.tee();

@@ -15,9 +15,13 @@ export interface SessionOptions {
   /** Which stock helpers serve as `sendAutomaticallyWhen`. */
   resend?: Resend | null;
   initialMessages?: UIMessage[];
-  /** Post only the last message, as applications do that keep the history on the server. */
+  /** Post only the message that matters, as applications do that keep the history on the server. */
   onlyLast?: boolean;
+  /** What the page does in `onToolCall`, by the tool's name; calls of other tools are left alone. */
+  browserTools?: Record<string, ToolResult>;
 }
+
+export type ToolResult = { output: unknown } | { errorText: string };
 
 export interface Callbacks {
   onFinish: unknown[];
@@ -47,10 +51,10 @@ export class Session {
   constructor(release: Release, options: SessionOptions, deadline: AbortSignal) {
     this.release = release;
     this.api = options.api;
-    this.recorder = new Recorder(release, deadline);
+    const changed = () => this.#changed();
+    this.recorder = new Recorder(release, deadline, changed);
     this.#deadline = deadline;
     this.chat = new release.Chat(this.#chatInit(options));
-    const changed = () => this.#changed();
     this.chat["~registerMessagesCallback"](changed);
     this.chat["~registerStatusCallback"](changed);
     deadline.addEventListener("abort", changed);
@@ -63,7 +67,16 @@ export class Session {
   /** Start something the person does. The promise may last as long as the response: `untilIdle` waits for it. */
   act(start: (chat: Chat) => Promise<unknown>): Promise<unknown> {
     this.#requestsBeforeAction = this.recorder.requests.length;
-    const action = start(this.chat)
+    return this.#follow(start(this.chat));
+  }
+
+  answerCall(tool: string, toolCallId: string, result: ToolResult): Promise<void> {
+    const outcome = "errorText" in result ? { state: "output-error" as const, ...result } : result;
+    return Promise.resolve(this.chat.addToolOutput({ tool, toolCallId, ...outcome }));
+  }
+
+  #follow(work: Promise<unknown>): Promise<unknown> {
+    const action = work
       .catch((error: unknown) => {
         this.#actionError ??= error;
       })
@@ -122,7 +135,7 @@ export class Session {
         fetch: this.recorder.fetch,
         prepareSendMessagesRequest: options.onlyLast
           ? ({ id, messages, trigger, messageId, body }) => ({
-              body: { ...body, id, trigger, messageId, message: messages.at(-1) },
+              body: { ...body, id, trigger, messageId, message: messages.find((m) => m.id === messageId) ?? messages.at(-1) },
             })
           : undefined,
       }),
@@ -131,7 +144,12 @@ export class Session {
         callbacks.onFinish.push({ messageId: message.id, ...outcome });
       },
       onData: (part) => void callbacks.onData.push(part),
-      onToolCall: ({ toolCall }) => void callbacks.onToolCall.push(toolCall),
+      onToolCall: ({ toolCall }) => {
+        callbacks.onToolCall.push(toolCall);
+        const result = options.browserTools?.[toolCall.toolName];
+        // Not awaited: the stream would wait for the answer, and the answer for the stream.
+        if (result !== undefined) void this.#follow(this.answerCall(toolCall.toolName, toolCall.toolCallId, result));
+      },
       onError: (error) => void callbacks.onError.push(errorText(error)),
     };
   }

@@ -1,6 +1,6 @@
 /** What a person can do with a chat, one row per step. A step is an object with one of these names as a key. */
 import type { FileUIPart, UIMessage } from "ai";
-import type { Session } from "./session.ts";
+import type { Session, ToolResult } from "./session.ts";
 
 export interface Steps {
   send: { send: string; files?: Omit<FileUIPart, "type">[] };
@@ -14,13 +14,15 @@ export interface Steps {
   request: { request: { method: string; path: string } };
   resume: { resume: true };
   stop: { stop: true };
-  /** Answers the first approval that is open, of that tool when one is named. */
-  approve: { approve: { tool?: string; approved: boolean; reason?: string } };
+  /** Answers an approval that is open: the first one, or the one at that place among them; of that tool, if named. */
+  approve: { approve: { tool?: string; place?: number; approved: boolean; reason?: string } };
   /** Answers the first call of the tool that has no output yet, from the browser's side. */
-  output: { output: { tool: string } & ({ output: unknown } | { errorText: string }) };
+  output: { output: { tool: string } & ToolResult };
   waitIdle: { waitIdle: true };
   /** Waits until the last message shows such a part, with this text in it, while the response goes on. */
   waitPart: { waitPart: { type: string; state?: string; text?: string } };
+  /** Waits until so many requests of the chat's have at least the beginning of an answer. */
+  waitAnswers: { waitAnswers: number };
 }
 
 export type Step = Steps[keyof Steps];
@@ -63,8 +65,8 @@ const STEPS: StepTable = {
     return session.act((chat) => chat.stop());
   },
 
-  approve(session, { approve: { tool, approved, reason } }) {
-    const part = findToolPart(session, tool, ({ state }) => state === "approval-requested");
+  approve(session, { approve: { tool, place = 0, approved, reason } }) {
+    const part = findToolPart(session, tool, ({ state }) => state === "approval-requested", place);
     const id = part.approval?.id;
     if (id === undefined) throw new Error(`the approval of ${part.toolCallId} has no id`);
     return session.act(async (chat) => chat.addToolApprovalResponse?.({ id, approved, reason }));
@@ -73,8 +75,7 @@ const STEPS: StepTable = {
   output(session, { output: answer }) {
     const { tool, ...result } = answer;
     const { toolCallId } = findToolPart(session, tool, ({ state }) => !state.startsWith("output-"));
-    const outcome = "errorText" in result ? { state: "output-error" as const, ...result } : result;
-    return session.act(async (chat) => chat.addToolOutput({ tool, toolCallId, ...outcome }));
+    return session.act(() => session.answerCall(tool, toolCallId, result));
   },
 
   waitIdle(session) {
@@ -90,6 +91,13 @@ const STEPS: StepTable = {
           (state === undefined || part.state === state) &&
           (text === undefined || part.text?.includes(text)),
       );
+    });
+  },
+
+  waitAnswers(session, { waitAnswers }) {
+    return session.untilShown(() => {
+      const answered = session.recorder.requests.filter(({ response }) => response !== null);
+      return answered.length >= waitAnswers;
     });
   },
 };
@@ -116,9 +124,14 @@ function messageAt(session: Session, place: number): UIMessage {
   return message;
 }
 
-function findToolPart(session: Session, tool: string | undefined, accepts: (part: ToolPart) => boolean): ToolPart {
+function findToolPart(
+  session: Session,
+  tool: string | undefined,
+  accepts: (part: ToolPart) => boolean,
+  place = 0,
+): ToolPart {
   const parts = session.chat.messages.flatMap(toolParts);
-  const found = parts.find((part) => (tool === undefined || part.toolName === tool) && accepts(part));
+  const found = parts.filter((part) => (tool === undefined || part.toolName === tool) && accepts(part)).at(place);
   if (found !== undefined) return found;
   const shown = parts.map((part) => `${part.toolName} ${part.state}`).join(", ");
   throw new Error(`no call${tool === undefined ? "" : ` of ${tool}`} is waiting for this; shown: ${shown || "none"}`);

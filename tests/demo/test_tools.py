@@ -4,8 +4,8 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from google.adk.tools import LongRunningFunctionTool
 
+from adk_stream_protocol.adk.client_tools import ClientTool
 from adk_stream_protocol.demo.agent import GEMINI_MODEL, build_agent, build_app
 from adk_stream_protocol.demo.offline_model import OfflineModel
 from adk_stream_protocol.demo.tools import demo_tools, get_weather, process_payment
@@ -105,19 +105,17 @@ def test_impossible_amount_is_an_error_and_leaves_the_wallet_alone(amount: Any, 
     assert wallet.pay(1)["balance"] == 999
 
 
-def test_only_the_payment_asks_for_confirmation_and_only_browser_tools_stay_open():
-    async def needs_confirmation(tool: Any) -> bool:
-        return await tool.check_require_confirmation({}, None)
+def test_payment_and_location_ask_the_person_and_only_browser_tools_stay_open():
+    async def asks(tool: Any) -> bool:
+        by_browser = isinstance(tool, ClientTool)
+        return await (tool.needs_approval({}, None) if by_browser else tool.check_require_confirmation({}, None))
 
-    kinds = {
-        tool.name: (isinstance(tool, LongRunningFunctionTool), asyncio.run(needs_confirmation(tool)))
-        for tool in demo_tools()
-    }
+    kinds = {tool.name: (tool.is_long_running, asyncio.run(asks(tool))) for tool in demo_tools()}
     assert kinds == {
         "get_weather": (False, False),
         "process_payment": (False, True),
         "change_bgm": (True, False),
-        "get_location": (True, False),
+        "get_location": (True, True),
     }
 
 

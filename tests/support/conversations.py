@@ -1,9 +1,10 @@
 """Conversations with a bridge in the same process: a browser's side of one chat, and the stores behind it."""
 
 import asyncio
+import json
 import tempfile
 from collections.abc import AsyncGenerator, Callable, Coroutine, Mapping
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -151,16 +152,18 @@ class Conversation:
 async def conversation(
     *replies: Reply,
     store: Store = in_memory,
+    record: Any = "memory",
     agent: BaseNode | App | Runner | None = None,
     tools: tuple[Any, ...] = (),
     chat_id: str = "c1",
     **options: Any,
 ) -> AsyncGenerator[Conversation]:
-    """With a helper that follows a script, or with an agent of the test's own."""
+    """With a helper that follows a script, or with an agent of the test's own. `store`: of the sessions; `record`: of
+    the calls that wait."""
     async with store() as service:
         spoken_to = agent or LlmAgent(name="helper", model=ScriptedModel(replies), tools=list(tools))
         services = {} if isinstance(spoken_to, Runner) else {"session_service": service}
-        bridge = ChatBridge(spoken_to, **{"user_id": user_of, **services, **options})
+        bridge = ChatBridge(spoken_to, **{"user_id": user_of, "store": record, **services, **options})
         yield Conversation(app_of(bridge), bridge, chat_id=chat_id)
         await bridge.aclose()
 
@@ -279,16 +282,28 @@ async def until(condition: Callable[[], object]) -> None:
 def folded(answer: Answer) -> dict[str, Any]:
     """The message that a client of AI SDK 6 or 7 has after this stream, made from the bytes on the wire alone."""
     message: dict[str, Any] = {"id": "", "role": "assistant", "parts": []}
+    fold_into(message, answer)
+    return message
+
+
+def fold_into(message: dict[str, Any], answer: Answer) -> None:
+    """One more segment of a message, which may have been filled in by the client since the last."""
     texts: dict[str, dict[str, Any]] = {}
-    calls: dict[str, dict[str, Any]] = {}
+    arguments: dict[str, str] = {}
+    unseen_steps = 0
     for chunk in answer.chunks:
         kind = chunk["type"]
+        if kind == "start-step":
+            unseen_steps += 1
+            continue
+        if kind in ("finish-step", "abort", "error") or (kind == "finish" and "messageMetadata" not in chunk):
+            continue
+        message["parts"] += [{"type": "step-start"}] * unseen_steps
+        unseen_steps = 0
         if "messageMetadata" in chunk:
             message["metadata"] = {**message.get("metadata", {}), **chunk["messageMetadata"]}
         if kind == "start":
             message["id"] = chunk["messageId"]
-        elif kind == "start-step":
-            message["parts"].append({"type": "step-start"})
         elif kind in ("text-start", "reasoning-start"):
             texts[chunk["id"]] = _picked(chunk, "providerMetadata") | {
                 "type": kind.removesuffix("-start"),
@@ -299,11 +314,12 @@ def folded(answer: Answer) -> dict[str, Any]:
             texts[chunk["id"]]["text"] += chunk["delta"]
         elif kind in ("text-end", "reasoning-end"):
             texts.pop(chunk["id"]).update(_picked(chunk, "providerMetadata", "citations"), state="done")
-        elif kind in ("file", "source-url", "source-document", "reasoning-file") or kind.startswith("data-"):
+        elif kind.startswith("data-"):
+            _fold_data(chunk, message["parts"])
+        elif kind in ("file", "source-url", "source-document", "reasoning-file"):
             message["parts"].append(chunk)
         elif kind.startswith("tool-"):
-            _fold_tool(chunk, message["parts"], calls)
-    return message
+            _fold_tool(chunk, message["parts"], arguments)
 
 
 async def reloaded(chat: Conversation, answer: Answer) -> list[dict[str, Any]]:
@@ -313,28 +329,51 @@ async def reloaded(chat: Conversation, answer: Answer) -> list[dict[str, Any]]:
     return [part for part in message["parts"] if part["type"] != "step-start"]
 
 
-def _fold_tool(chunk: dict[str, Any], parts: list[dict[str, Any]], calls: dict[str, dict[str, Any]]) -> None:
+def _fold_data(chunk: dict[str, Any], parts: list[dict[str, Any]]) -> None:
+    for part in parts:
+        if "id" in chunk and part["type"] == chunk["type"] and part.get("id") == chunk["id"]:
+            part["data"] = chunk["data"]
+            return
+    parts.append(chunk)
+
+
+def _fold_tool(chunk: dict[str, Any], parts: list[dict[str, Any]], arguments: dict[str, str]) -> None:
     kind, call_id = chunk["type"], chunk["toolCallId"]
+    part = next((part for part in parts if part.get("toolCallId") == call_id), None)
     if kind == "tool-input-start":
-        name = chunk["toolName"]
-        typed = {"type": "dynamic-tool", "toolName": name} if chunk.get("dynamic") else {"type": f"tool-{name}"}
-        calls[call_id] = {**typed, **_picked(chunk, "toolCallId", "providerExecuted"), "state": "input-streaming"}
-        parts.append(calls[call_id])
+        arguments[call_id] = ""
+        if part is None:
+            name = chunk["toolName"]
+            typed = {"type": "dynamic-tool", "toolName": name} if chunk.get("dynamic") else {"type": f"tool-{name}"}
+            part = {**typed, **_picked(chunk, "toolCallId", "providerExecuted")}
+            parts.append(part)
+        part["state"] = "input-streaming"
+        part.pop("input", None)
         return
-    part = calls[call_id]
+    assert part is not None, f"No tool invocation found for {call_id}"
+    if kind == "tool-input-delta":
+        arguments[call_id] += chunk["inputTextDelta"]
+        with suppress(json.JSONDecodeError):  # what is not whole yet would be mended and shown
+            part["input"] = json.loads(arguments[call_id])
+        return
     part.update(_picked(chunk, "input", "output", "errorText"))
     if kind == "tool-input-available":
         part["state"] = "input-available"
         if "providerMetadata" in chunk:
             part["callProviderMetadata"] = chunk["providerMetadata"]
     elif kind == "tool-approval-request":
-        part.update(state="approval-requested", approval={"id": chunk["approvalId"]})
+        approval = {"id": chunk["approvalId"]}
+        if "reason" in chunk:
+            approval |= {"requestReason": chunk["reason"], "descriptor": chunk["approvalDescriptor"]}
+        part.update(state="approval-requested", approval=approval)
     elif kind == "tool-output-available":
         part["state"] = "output-available"
         part.pop("preliminary", None)
         part.update(_picked(chunk, "preliminary"))
     elif kind in ("tool-output-error", "tool-input-error"):
         part["state"] = "output-error"
+        part.pop("output", None)
+        part.pop("preliminary", None)
     elif kind == "tool-output-denied":
         part["state"] = "output-denied"
 

@@ -114,7 +114,7 @@ def test_a_reader_that_leaves_does_not_end_the_run() -> None:
         await exchange(app, body=turn_body(), leave_after=lambda data: b"tool-input-available" in data)
         assert finished == []
         left.set()
-        while bridge._runs:  # pyright: ignore
+        while bridge.running("ann", "c1"):
             await asyncio.sleep(0)
         assert finished == [True]
         assert b"Next." in (await exchange(app, body=turn_body("and now?"))).body
@@ -133,7 +133,7 @@ def test_a_connection_that_breaks_while_we_write_does_not_end_the_run() -> None:
         bridge = bridge_with("Hello.", "Next.")
         app = app_of(bridge)
         await exchange(app, body=turn_body(), on_send=broken)
-        while bridge._runs:  # pyright: ignore
+        while bridge.running("ann", "c1"):
             await asyncio.sleep(0)
         await exchange(app, body=turn_body())
         assert [part.text for part in model_of(bridge).requests[1].contents[1].parts or ()] == ["Hello."]

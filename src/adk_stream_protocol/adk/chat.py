@@ -10,6 +10,7 @@ from google.adk.events import Event
 from google.adk.runners import Runner
 from google.adk.sessions import Session
 
+from ..protocol.approvals import ChatKey
 from .translator import ArtifactFile
 
 _METADATA_KEY = "adk_stream"
@@ -35,6 +36,28 @@ class MessageIds:
         return cls(**{name: stored.get(name) for name in ("user_message_id", "message_id", "ended_by", "failure")})
 
 
+def message_id_of(event: Event) -> str:
+    """The assistant's message that an event belongs to. Answers to other clients than ours have none of their own."""
+    return MessageIds.of(event).message_id or f"msg-{event.invocation_id}"
+
+
+def live_events(events: list[Event]) -> list[Event]:
+    """The events without those that a rewind took back."""
+    first_of_invocation: dict[str, int] = {}
+    for place, event in enumerate(events):
+        first_of_invocation.setdefault(event.invocation_id, place)
+    kept: list[Event] = []
+    place = len(events) - 1
+    while place >= 0:
+        target = events[place].actions.rewind_before_invocation_id
+        if target:
+            place = min(place, first_of_invocation.get(target, place))
+        else:
+            kept.append(events[place])
+        place -= 1
+    return kept[::-1]
+
+
 class _SessionKey(TypedDict):
     app_name: str
     user_id: str
@@ -52,6 +75,10 @@ class Chat:
     @property
     def _key(self) -> _SessionKey:
         return {"app_name": self.runner.app_name, "user_id": self.user_id, "session_id": self.chat_id}
+
+    @property
+    def key(self) -> ChatKey:
+        return ChatKey(self.runner.app_name, self.user_id, self.chat_id)
 
     @property
     def root_author(self) -> str:

@@ -6,11 +6,12 @@ from typing import Any, cast
 
 from google.genai import types
 
+from ..protocol.answers import CONFIRMATION
 from ..protocol.chunks import File, FinishReason
 from ..protocol.writer import TextKind
 
-CONFIRMATION = "adk_request_confirmation"
 CREDENTIAL = "adk_request_credential"
+REQUEST_INPUT = "adk_request_input"
 CONTROL_FLOW = frozenset({"transfer_to_agent", "set_model_response", "finish_task", "exit_loop"})
 ABORTED = "INVOCATION_ABORTED"
 

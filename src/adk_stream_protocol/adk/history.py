@@ -4,36 +4,21 @@ The events go through the same translator as when they were new, and its chunks 
 what comes out is what the client had, part by part.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from google.adk.events import Event
 from google.genai import types
 
-from ..protocol.chunks import SdkVersion
+from ..protocol.approvals import Approval, CallKey
+from ..protocol.chunks import AnyChunk, SdkVersion
 from ..protocol.fold import MessageFold, Part, UIMessage
 from ..protocol.messages import ApprovalStyle
-from .chat import Chat, MessageIds
+from ..protocol.outcome import OPEN_STATES
+from .chat import Chat, MessageIds, live_events, message_id_of
 from .event_parts import data_file
 from .request_run import last_words
 from .translator import Translator
-
-
-def live_events(events: list[Event]) -> list[Event]:
-    """The events without those that a rewind took back."""
-    first_of_invocation: dict[str, int] = {}
-    for place, event in enumerate(events):
-        first_of_invocation.setdefault(event.invocation_id, place)
-    kept: list[Event] = []
-    place = len(events) - 1
-    while place >= 0:
-        target = events[place].actions.rewind_before_invocation_id
-        if target:
-            place = min(place, first_of_invocation.get(target, place))
-        else:
-            kept.append(events[place])
-        place -= 1
-    return kept[::-1]
 
 
 class _AssistantMessage:
@@ -54,9 +39,39 @@ class _AssistantMessage:
             self._fold.feed(chunk)
 
     def message(self) -> UIMessage:
+        waiting = self._translator.waiting
         for chunk in last_words(self._translator, self._ended_by, self._failure):
             self._fold.feed(chunk)
+        for part in self._fold.parts:
+            approval = waiting.approvals.get(waiting.asked.get(_approval_id(part), _NO_CALL))
+            if approval is not None and approval.approved is not None:
+                _decide(part, approval)
         return self._fold.message()
+
+
+_NO_CALL = CallKey("", "")
+
+
+def _approval_id(part: Part) -> str:
+    return part["approval"]["id"] if "approval" in part else ""
+
+
+def _decide(part: Part, approval: Approval) -> None:
+    """What the person has said is the client's to write; no chunk of the server's does."""
+    part["approval"]["approved"] = approval.approved
+    if approval.reason is not None:
+        part["approval"]["reason"] = approval.reason
+    if part["state"] == "approval-requested":
+        part["state"] = "approval-responded"
+
+
+async def retell(translator: Translator, chat: Chat, events: list[Event], message_id: str) -> list[AnyChunk]:
+    """The segments of a message so far. Afterwards the translator is where it was when the last of them ended."""
+    chunks = translator.start(message_id)
+    for event in live_events(events):
+        if message_id_of(event) == message_id:
+            chunks += translator.feed(event, await chat.files(event.actions.artifact_delta))
+    return [*chunks, *translator.pause()]
 
 
 async def encode_history(
@@ -65,6 +80,7 @@ async def encode_history(
     *,
     sdk_version: SdkVersion,
     approval_style: ApprovalStyle | None,
+    approvals: Mapping[CallKey, Approval],
     running: str | None,
 ) -> list[UIMessage]:
     """All messages in order. The answer that is `running` is left out: whoever resumes gets it from its start."""
@@ -76,13 +92,16 @@ async def encode_history(
             parts = list(_user_parts(event))
             if parts:
                 messages.append({"id": ids.user_message_id or event.id, "role": "user", "parts": parts})
-        message_id = ids.message_id or _given_id(event)
+        message_id = message_id_of(event)
         answer = answers.get(message_id)
         if answer is None:
             if event.author == "user":
                 continue
             translator = Translator(
-                root_author=chat.root_author, sdk_version=sdk_version, approval_style=approval_style
+                root_author=chat.root_author,
+                sdk_version=sdk_version,
+                approval_style=approval_style,
+                approvals=approvals,
             )
             answer = answers[message_id] = _AssistantMessage(message_id, translator)
             messages.append(answer)
@@ -121,15 +140,10 @@ def find_turn(events: list[Event], message_id: str) -> PastTurn | None:
         ids = MessageIds.of(event)
         if event.author != "user" or event.content is None:
             continue
-        named = message_id in (ids.user_message_id, ids.message_id, event.id, _given_id(event))
+        named = message_id in (ids.user_message_id, event.id, message_id_of(event))
         if named and any(_user_parts(event)):
             return PastTurn(event.invocation_id, event.content, ids.user_message_id or event.id)
     return None
-
-
-def _given_id(event: Event) -> str:
-    """For answers to other clients than ours, which have no id."""
-    return f"msg-{event.invocation_id}"
 
 
 def title_of(messages: list[UIMessage]) -> str:
@@ -141,5 +155,4 @@ def title_of(messages: list[UIMessage]) -> str:
 
 
 def waits_for_the_user(messages: list[UIMessage]) -> bool:
-    open_states = ("approval-requested", "input-available")
-    return any(part.get("state") in open_states for message in messages for part in message["parts"])
+    return any(part.get("state") in OPEN_STATES for message in messages for part in message["parts"])

@@ -1,9 +1,9 @@
-"""Request mode: one `Runner.run_async`, in a task of its own, from first event to terminal chunk."""
+"""Request mode: `Runner.run_async` in a task of its own, from the first chunk of a segment to its terminal one."""
 
 import asyncio
 import logging
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, replace
 from typing import Any
@@ -19,9 +19,13 @@ from google.adk.telemetry.context import TelemetryConfig
 from google.genai import types
 
 from ..chunk_log import ChunkLog
+from ..errors import StoreUnavailable
 from ..limits import Limits
+from ..protocol.answers import CONFIRMATION
+from ..protocol.approvals import Approval, CallKey
 from ..protocol.chunks import AnyChunk, encode_chunks
 from .chat import Chat, MessageIds
+from .event_parts import ABORTED
 from .failures import public_failure_text
 from .translator import Translator
 
@@ -38,9 +42,19 @@ class RunRequest:
     """What to run."""
 
     ids: MessageIds
-    content: types.Content
+    opening: Sequence[AnyChunk]
+    """With which the segment begins."""
+    contents: Sequence[types.Content]
+    """One run of ADK's for each. None: there is nothing to tell ADK yet."""
     run_config: RunConfig
-    state_delta: dict[str, Any] | None
+    state_delta: dict[str, Any] | None = None
+    appended: Sequence[Event] = ()
+    """What is put into the session first."""
+    answered: frozenset[CallKey] = frozenset()
+    """The calls whose answers this run takes up."""
+
+
+Approvals = Callable[[], Awaitable[Mapping[CallKey, Approval]]]
 
 
 class RequestRun:
@@ -53,15 +67,20 @@ class RequestRun:
         translator: Translator,
         log: ChunkLog,
         limits: Limits,
-        on_end: Callable[[], object],
+        approvals: Approvals,
+        let_go: Callable[[], Awaitable[None]],
     ) -> None:
+        """`approvals`: reads what is recorded about this chat's calls. `let_go`: lets the next turn come."""
         self.log = log
         self.message_id = request.ids.message_id
+        self.answered = request.answered
+        self.has_ended = asyncio.Event()
         self._chat = chat
         self._request = request
         self._translator = translator
         self._limits = limits
-        self._on_end = on_end
+        self._approvals = approvals
+        self._let_go = let_go
         self._abort = asyncio.Event()
         self._is_ending = False
         self._ended_by: str | None = "stop"  # until it turns out otherwise
@@ -72,7 +91,7 @@ class RequestRun:
         self._unread_timer: asyncio.TimerHandle | None = None
 
     def start(self) -> None:
-        self._write(self._translator.start(self.message_id or ""))
+        self._write(list(self._request.opening))
         self._task = asyncio.create_task(self._drive(), name=f"adk-stream run {self.log.segment}")
         self.log.on_readers_changed = self._watch_readers
         # The first reader may be on its way still, however short the patience is afterwards.
@@ -89,6 +108,7 @@ class RequestRun:
         if not self._is_ending:
             self._task.cancel()
         await asyncio.wait([self._task], timeout=_STOP_GRACE_S)
+        await self._let_go()
         self._end()
 
     async def _drive(self) -> None:
@@ -107,7 +127,10 @@ class RequestRun:
             time_limit.cancel()
             try:
                 await self._keep_what_was_said()
+                if self._translator.waiting.has_calls:
+                    await self._read_approvals()
             finally:
+                await self._let_go()  # before the last chunk: a client that reads it may send its next turn at once
                 self._end()
 
     def _end(self) -> None:
@@ -116,27 +139,31 @@ class RequestRun:
         self.log.on_readers_changed = lambda: None
         if self._unread_timer is not None:
             self._unread_timer.cancel()
-        self._on_end()  # before the last chunk: a client that reads it may send its next turn at once
         self._write(last_words(self._translator, self._ended_by, self._failure))
         self.log.close()
+        self.has_ended.set()
 
     async def _consume_in_session(self) -> None:
-        try:
-            await self._consume()
-        except SessionNotFoundError:
-            if self._invocation_id:
-                raise  # deleted meanwhile: what has run must not run again
-            # A runner of the user's own that does not create sessions.
-            await self._chat.create()
-            await self._consume()
+        await self._chat.append(self._request.appended)
+        for content in self._request.contents:
+            try:
+                await self._consume(content)
+            except SessionNotFoundError:
+                if self._invocation_id:
+                    raise  # deleted meanwhile: what has run must not run again
+                # A runner of the user's own that does not create sessions.
+                await self._chat.create()
+                await self._consume(content)
+            if self._abort.is_set():
+                return
 
-    async def _consume(self) -> None:
+    async def _consume(self, content: types.Content) -> None:
         chat, request = self._chat, self._request
         events = chat.runner.run_async(
             user_id=chat.user_id,
             session_id=chat.chat_id,
-            new_message=request.content,
-            state_delta=request.state_delta,
+            new_message=content,
+            state_delta=request.state_delta if content is request.contents[0] else None,
             run_config=request.run_config,
             abort_signal=self._abort,
         )
@@ -147,7 +174,16 @@ class RequestRun:
                     self._write(self._translator.feed(event))
                 else:
                     files = await chat.files(event.actions.artifact_delta)
+                    asks = any(call.name == CONFIRMATION for call in event.get_function_calls())
+                    if asks or event.error_code == ABORTED:
+                        await self._read_approvals()
                     self._write(self._translator.feed(event, files))
+
+    async def _read_approvals(self) -> None:
+        try:
+            self._translator.waiting.approvals = await self._approvals()
+        except StoreUnavailable as error:  # the stream must go on with what is known
+            _log_failure(error, self.log.segment)
 
     def _write(self, chunks: list[AnyChunk]) -> None:
         if chunks and not self.log.is_closed:  # a run that was given up may still be talking
@@ -205,11 +241,12 @@ class RequestRun:
 
 def last_words(translator: Translator, ended_by: str | None, failure: str | None) -> list[AnyChunk]:
     """How a stream ends: by itself, by a stop, by a failure, or by a limit."""
+    lost = translator.waiting.end_lost()
     if ended_by is None:
-        return translator.finish()
+        return [*lost, *translator.finish()]
     if ended_by == "stop":
-        return translator.abort()
-    return translator.fail(failure) if failure is not None else translator.finish(ended_by)
+        return [*lost, *translator.abort()]
+    return [*lost, *(translator.fail(failure) if failure is not None else translator.finish(ended_by))]
 
 
 def _log_failure(error: Exception, segment: str) -> None:

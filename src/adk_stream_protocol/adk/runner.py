@@ -1,10 +1,13 @@
 """The ADK runner behind a bridge, from whatever the application has: an agent, an `App` or a `Runner`."""
 
 import warnings
+from collections.abc import Iterator
+from typing import Any
 
 from google.adk.apps import App, ResumabilityConfig
 from google.adk.artifacts import BaseArtifactService, InMemoryArtifactService
 from google.adk.memory import BaseMemoryService
+from google.adk.plugins.base_plugin import BasePlugin
 from google.adk.runners import Runner
 from google.adk.sessions import BaseSessionService, InMemorySessionService
 from google.adk.workflow import BaseNode
@@ -21,25 +24,50 @@ def build_runner(
     session_service: BaseSessionService | None,
     artifact_service: BaseArtifactService | None,
     memory_service: BaseMemoryService | None,
+    gate: BasePlugin,
 ) -> Runner:
     if isinstance(agent, Runner):
         if app_name or session_service or artifact_service or memory_service:
             raise ConfigurationError("A Runner brings its own name and services: give them to the Runner.")
+        if agent.plugin_manager.get_plugin(gate.name) is not None:
+            raise ConfigurationError("This Runner has a ChatBridge already: give each bridge a Runner of its own.")
+        _require_resumable(agent.agent, agent.resumability_config)
+        agent.plugin_manager.plugins.insert(0, gate)
         return agent
     if isinstance(agent, App):
+        _require_resumable(agent.root_agent, agent.resumability_config)
         app = agent
     elif isinstance(agent, BaseNode):  # pyright: ignore[reportUnnecessaryIsInstance] -- callers may be untyped
         app = App(name=app_name or agent.name, root_agent=agent, resumability_config=resumable())
     else:
         raise ConfigurationError(f"A ChatBridge needs an ADK agent, App or Runner, not {type(agent).__name__}.")
     return Runner(
-        app=app,
+        app=app.model_copy(update={"plugins": [gate, *app.plugins]}),
         app_name=app_name,
         session_service=session_service or InMemorySessionService(),
         artifact_service=artifact_service or InMemoryArtifactService(),
         memory_service=memory_service,
         auto_create_session=True,  # saves a look-up before every run
     )
+
+
+def _require_resumable(root: Any, config: ResumabilityConfig | None) -> None:
+    if config is not None and config.is_resumable:
+        return
+    waiting = next(_waiting_tools(root), None)
+    if waiting is not None:
+        raise ConfigurationError(
+            f"The tool {waiting!r} waits for an answer, so its app must be able to go on after one: "
+            "App(..., resumability_config=ResumabilityConfig(is_resumable=True))."
+        )
+
+
+def _waiting_tools(agent: Any) -> Iterator[str]:
+    for tool in getattr(agent, "tools", None) or ():
+        if getattr(tool, "_require_confirmation", False) or getattr(tool, "is_long_running", False):
+            yield getattr(tool, "name", type(tool).__name__)
+    for below in getattr(agent, "sub_agents", None) or ():
+        yield from _waiting_tools(below)
 
 
 def resumable() -> ResumabilityConfig:

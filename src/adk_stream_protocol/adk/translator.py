@@ -1,4 +1,4 @@
-"""ADK events in, UI message chunks out: one translator per stream segment, no I/O, no clock.
+"""ADK events in, UI message chunks out: one translator per message, no I/O, no clock.
 
 What each field of an event becomes is listed in docs/reference/events.md; a test holds that page and ADK's own models
 against each other.
@@ -11,6 +11,8 @@ from typing import Any
 from google.adk.events import Event
 from google.genai import types
 
+from ..protocol.answers import CONFIRMATION
+from ..protocol.approvals import Approval, CallKey
 from ..protocol.chunks import (
     AnyChunk,
     File,
@@ -24,7 +26,6 @@ from ..protocol.messages import ApprovalStyle
 from ..protocol.writer import STOPPED, ChunkWriter, TextKind
 from .event_parts import (
     ABORTED,
-    CONFIRMATION,
     CONTROL_FLOW,
     CREDENTIAL,
     FINISH_REASONS,
@@ -40,6 +41,7 @@ from .sources import Sources
 from .spoken_text import SpokenText
 from .tool_arguments import StreamedArguments
 from .usage import Usage
+from .waiting_calls import WaitingCalls
 
 _TEXT_KINDS: tuple[TextKind, ...] = ("text", "reasoning")
 
@@ -86,20 +88,20 @@ class Translator:
         approval_style: ApprovalStyle | None = None,
         send_state: Collection[str] = (),
         send_nodes: bool = False,
+        approvals: Mapping[CallKey, Approval] | None = None,
     ) -> None:
         self._writer = ChunkWriter(sdk_version=sdk_version)
+        style = approval_style or ("confirmation-tool" if sdk_version == 5 else "approval-request")
+        self.waiting = WaitingCalls(self._writer, style, approvals or {})
         self._root_author = root_author
-        self._approval_style = approval_style or ("confirmation-tool" if sdk_version == 5 else "approval-request")
         self._send_state = send_state
         self._send_nodes = send_nodes
         self._speakers: dict[tuple[str, str | None], _Speaker] = {}
         self._growing: _GrowingPart | None = None
         self._seen_event_ids: set[str] = set()
         self._wire_ids: dict[str, str] = {}  # of all speakers, where only the newest has a repeated id
-        self._long_running: set[str] = set()  # wire ids of calls that outlive the run
         self._delegated: set[str] = set()  # wire ids of calls that an agent works on
         self._code_count = 0
-        self._questions: dict[str, dict[str, Any]] = {}  # of the confirmation tool, by their ids
         self._sources = Sources()
         self._usage = Usage()
         self._finish_reason: FinishReason | None = None
@@ -110,26 +112,38 @@ class Translator:
     def start(self, message_id: str) -> list[AnyChunk]:
         return self._writer.start(message_id)
 
+    def pause(self) -> list[AnyChunk]:
+        """As far as the message goes before its client answers."""
+        return [*self.waiting.settle(), *self._writer.pause()]
+
+    def new_segment(
+        self, message_id: str, answered: Collection[CallKey], known_outputs: Collection[CallKey] = ()
+    ) -> list[AnyChunk]:
+        """The message goes on after answers of its client. `known_outputs`: those that the client itself has sent."""
+        self._finish_reason = self._failure = None
+        return self.waiting.new_segment(message_id, answered, known_outputs)
+
     def finish(self, limit: str | None = None) -> list[AnyChunk]:
         """The run is over: nothing more will come. `limit`: which one has ended it."""
         if limit is not None:
-            return self._writer.finish("length", {**(self._usage.metadata() or {}), "limit": limit})
+            metadata = {**(self._usage.metadata() or {}), "limit": limit}
+            return [*self.waiting.settle(), *self._writer.finish("length", metadata)]
         if self._failure is not None:
-            return self._writer.error(self._failure)
+            return [*self.waiting.settle(), *self._writer.error(self._failure)]
         out: list[AnyChunk] = []
         for call_id in self._delegated:
             if self._writer.can_take_result(call_id):  # an agent at work on a task has asked the user back
                 out += self._writer.tool_output(call_id, {"status": "pending"}, preliminary=True)
-        out += self._ask()
+        out += self.waiting.settle()
         reason = "tool-calls" if self._writer.awaits_results else self._finish_reason or "stop"
         return [*out, *self._writer.finish(reason, self._usage.metadata())]
 
     def fail(self, public_text: str) -> list[AnyChunk]:
         """The run raised. ADK has told of it in an event before; the client hears it once."""
-        return self._writer.error(public_text)
+        return [*self.waiting.settle(), *self._writer.error(public_text)]
 
     def abort(self) -> list[AnyChunk]:
-        return self._writer.abort()
+        return [*self.waiting.settle(), *self._writer.abort()]
 
     @property
     def tool_is_at_work(self) -> bool:
@@ -165,7 +179,7 @@ class Translator:
         out: list[AnyChunk] = []
         parts = (event.content.parts if event.content else None) or []
         if event.author == "user":  # the user's words are not ours to repeat; a result for an open call is
-            return self._tool_results(event, parts)
+            return [*(self.pause() if self._answers_calls(parts) else []), *self._tool_results(event, parts)]
         speaker = self._speaker(event)
         sources, citations = self._sources.feed(event)
         if any(is_model_output(part) for part in parts):
@@ -176,6 +190,14 @@ class Translator:
         out += self._tool_results(event, parts)
         self._note_end(event)
         return [*out, *self._actions(event, artifacts or {})]
+
+    def _answers_calls(self, parts: Iterable[types.Part]) -> bool:
+        """Whether the client has answered: here a segment ended. Agents at a task have results from the user, too."""
+        answers = [part.function_response for part in parts if part.function_response is not None]
+        return any(
+            answer.name == CONFIRMATION or self.waiting.outlives_the_run(self._wire_ids.get(answer.id or "", ""))
+            for answer in answers
+        )
 
     def _feed_partial(self, event: Event, parts: list[types.Part]) -> list[AnyChunk]:
         self._growing = None
@@ -294,7 +316,7 @@ class Translator:
         if name in CONTROL_FLOW:
             return []
         if name == CONFIRMATION:
-            return self._approval(speaker, call_id, arguments)
+            return self._approval(event, speaker, call_id, arguments)
         if name == CREDENTIAL:
             return self._writer.data("auth-request", auth_request(arguments), id=call_id)
         out = self._writer.end_text(speaker)
@@ -302,12 +324,11 @@ class Translator:
             speaker.shown_calls.discard(call_id)
         else:
             out += self._writer.tool_input_start(self._new_wire_id(speaker, call_id), name)
-        wire_id, waits = speaker.wire_ids[call_id], call_id in (event.long_running_tool_ids or ())
-        if waits:
-            self._long_running.add(wire_id)
-        return out + self._writer.tool_input_available(
-            wire_id, arguments, awaits_client=waits, metadata=speaker.metadata
-        )
+        wire_id = speaker.wire_ids[call_id]
+        if call_id in (event.long_running_tool_ids or ()):
+            key = CallKey(event.invocation_id, call_id)
+            return [*out, *self.waiting.hold(key, wire_id, arguments, speaker.metadata, tool=name)]
+        return [*out, *self._writer.tool_input_available(wire_id, arguments, metadata=speaker.metadata)]
 
     def _new_wire_id(self, speaker: _Speaker, call_id: str) -> str:
         """The call's id, unless an earlier call of the message has it: LiteLLM's fall back to "0" in every step."""
@@ -318,30 +339,15 @@ class Translator:
         speaker.wire_ids[call_id] = self._wire_ids[call_id] = wire_id
         return wire_id
 
-    def _approval(self, speaker: _Speaker, approval_id: str, arguments: dict[str, Any]) -> list[AnyChunk]:
-        original = as_dict(arguments.get("originalFunctionCall"))
-        call_id = speaker.wire_ids.get(str(original.get("id")))
-        if call_id is None or not self._writer.can_take_result(call_id):  # asked for a call of another message
+    def _approval(self, event: Event, speaker: _Speaker, approval_id: str, arguments: dict[str, Any]) -> list[AnyChunk]:
+        original_id = str(as_dict(arguments.get("originalFunctionCall")).get("id"))
+        wire_id = speaker.wire_ids.get(original_id)
+        if wire_id is None or not self._writer.can_take_result(wire_id):  # asked for a call of another message
             return []
-        if self._approval_style == "approval-request":
-            confirmation = as_dict(arguments.get("toolConfirmation"))
-            about = {name: confirmation[name] for name in ("hint", "payload") if confirmation.get(name) is not None}
-            out = self._writer.tool_approval_request(call_id, approval_id)
-            return [*out, *self._writer.data("approval", about, id=approval_id)]
-        self._questions[approval_id] = arguments
-        return self._writer.tool_awaits_client(call_id)
-
-    def _ask(self) -> list[AnyChunk]:
-        """All questions in one step of their own, when nothing else is open any more: in the calls' step the stock tool
-        helper would wait for the calls themselves, and it looks at no step but the last."""
-        out = self._writer.new_step() if self._questions else []
-        for approval_id, arguments in self._questions.items():
-            out += self._writer.tool_input_start(approval_id, CONFIRMATION)
-            out += self._writer.tool_input_available(approval_id, arguments, awaits_client=True)
-        return out
+        return self.waiting.ask(CallKey(event.invocation_id, original_id), wire_id, approval_id, arguments)
 
     def _tool_results(self, event: Event, parts: Iterable[types.Part]) -> list[AnyChunk]:
-        out: list[AnyChunk] = []
+        results: dict[str, types.FunctionResponse] = {}
         for part in parts:
             result = part.function_response
             if result is None:
@@ -353,20 +359,25 @@ class Translator:
                 continue  # a hidden call's, another message's, or a second result
             if result.id in event.actions.requested_tool_confirmations:
                 continue  # a placeholder: the real result follows the person's answer
-            if (
-                event.error_code == ABORTED
-            ):  # ADK seals open calls, not always in time to tell: say it as the writer does
-                out += self._writer.tool_error(call_id, STOPPED)
+            results[call_id] = result
+        out: list[AnyChunk] = []
+        for call_id, result in results.items():
+            if event.error_code == ABORTED:
+                # ADK seals open calls, not always in time to tell: say it as the writer does
+                out += self._writer.tool_error(call_id, self.waiting.lost_text(call_id) or STOPPED, closing=results)
                 continue
-            is_progress = call_id in self._long_running and event.author != "user"
-            out += self._tool_result(call_id, result, is_progress=is_progress)
+            recorded = self.waiting.result(call_id, results)
+            out += self._tool_result(event, call_id, result, results) if recorded is None else recorded
         return out
 
-    def _tool_result(self, call_id: str, result: types.FunctionResponse, *, is_progress: bool) -> list[AnyChunk]:
+    def _tool_result(
+        self, event: Event, call_id: str, result: types.FunctionResponse, closing: Collection[str]
+    ) -> list[AnyChunk]:
         response = result.response or {}
         if response.keys() == {"error"}:
-            return self._writer.tool_error(call_id, str(response["error"]))
-        out = self._writer.tool_output(call_id, response, preliminary=is_progress)
+            return self._writer.tool_error(call_id, str(response["error"]), closing=closing)
+        is_progress = self.waiting.outlives_the_run(call_id) and event.author != "user"
+        out = self._writer.tool_output(call_id, response, preliminary=is_progress, closing=closing)
         for media in result.parts or ():
             if media.inline_data is not None:
                 out += self._writer.part(data_file(media.inline_data.data, media.inline_data.mime_type))

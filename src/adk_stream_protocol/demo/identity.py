@@ -14,8 +14,10 @@ class LoopbackIdentity:
     """The header `x-demo-user` (on a WebSocket, which has no headers of the page's own, the query `user`), else the
     cookie that the page at `/` has set and only we can have signed, else a guest whom all others share."""
 
-    def __init__(self) -> None:
-        self._key = secrets.token_bytes(32)
+    def __init__(self, database: str | None = None) -> None:
+        """`database`: where chats are kept. Whoever may see that may be anybody here, so that its name is secret enough
+        for a key which outlives the process, as the chats do."""
+        self._key = hashlib.sha256(database.encode()).digest() if database else secrets.token_bytes(32)
 
     def __call__(self, connection: HTTPConnection) -> str:
         if connection.scope["type"] == "websocket":

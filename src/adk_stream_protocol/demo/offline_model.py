@@ -46,8 +46,8 @@ _CALL_NAMES = {
 _JAPANESE_CONDITIONS = {"sunny": "晴れ", "cloudy": "曇り", "rainy": "雨", "windy": "強風", "snowy": "雪"}
 _BAD_NEWS = [
     (r"requires? confirmation", " is still waiting for your approval.", "は承認待ちです。"),
-    (r"expired|timed out|in time\b", " has expired: no answer came in time.", "は期限切れになりました。"),
     (r"reject|denied|declined", " was denied.", "は拒否されました。"),
+    (r"expired|timed out|in time\b", " has expired: no answer came in time.", "は期限切れになりました。"),
 ]
 _HELP = (
     """\

@@ -1,4 +1,4 @@
-"""The application behind `adk-stream demo` and `adk-stream serve`: one bridge and a page that says how to use it."""
+"""The application behind `adk-stream demo`, `serve` and `record`: one bridge and a page that says how to use it."""
 
 from html import escape
 from urllib.parse import urlsplit
@@ -10,13 +10,16 @@ from starlette.responses import HTMLResponse, PlainTextResponse, Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from ..bridge import ChatBridge, UserId
+from ..transports.recorder import Recorder, Recording
 from .identity import COOKIE, LoopbackIdentity
 
 PREFIX = "/api/chat"
 LOOPBACK_HOSTS = ("127.0.0.1", "localhost", "::1")
 
 
-def build_server(bridge: ChatBridge, user_id: UserId, *, loopback_only: bool) -> FastAPI:
+def build_server(
+    bridge: ChatBridge, user_id: UserId, *, loopback_only: bool, recording: Recording | None = None
+) -> FastAPI:
     app = FastAPI(title="adk-stream", docs_url=None, redoc_url=None, openapi_url=None)
     app.include_router(bridge.router(PREFIX))
 
@@ -28,6 +31,8 @@ def build_server(bridge: ChatBridge, user_id: UserId, *, loopback_only: bool) ->
         return response
 
     app.add_api_route("/", page, methods=["GET"], response_class=HTMLResponse)
+    if recording is not None:
+        app.add_middleware(Recorder, recording=recording, prefix=PREFIX)
     if loopback_only:
         app.add_middleware(OnlyLoopbackHosts)
     return app

@@ -2,9 +2,11 @@
 
 import math
 import zlib
-from typing import Any
+from typing import Any, Literal
 
-from google.adk.tools import FunctionTool, LongRunningFunctionTool, ToolContext
+from google.adk.tools import BaseTool, FunctionTool, ToolContext
+
+from ..adk.client_tools import client_tool
 
 WALLET_KEY = "wallet_balance"
 WALLET_START = 1000
@@ -67,7 +69,7 @@ def process_payment(
     }
 
 
-def change_bgm(track: int) -> None:
+def change_bgm(track: Literal[1, 2]) -> dict[str, Any]:  # pyright: ignore[reportReturnType] -- runs in the browser
     """Change the background music of the page the user is looking at.
 
     Args:
@@ -75,18 +77,17 @@ def change_bgm(track: int) -> None:
     """
 
 
-def get_location() -> None:
+def get_location() -> dict[str, Any]:  # pyright: ignore[reportReturnType] -- runs in the browser
     """Ask the user's browser where the user is."""
 
 
-def demo_tools() -> list[FunctionTool]:
+def demo_tools() -> list[BaseTool]:
     """A fresh set of the tools, as an agent takes them."""
     return [
         FunctionTool(get_weather),
         FunctionTool(process_payment, require_confirmation=True),
-        # Their bodies return nothing, so ADK leaves the call open until the browser's result arrives.
-        LongRunningFunctionTool(change_bgm),
-        LongRunningFunctionTool(get_location),
+        client_tool(change_bgm),
+        client_tool(get_location, approve=True),
     ]
 
 

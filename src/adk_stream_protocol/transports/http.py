@@ -119,7 +119,8 @@ class EventStreamResponse(Response):
         cursor = self._cursor
         if cursor is None:
             cursor = len(self._log)
-            for batch in _batches(segment, replayed(self._log.since(0, sys.maxsize)), self._limits.max_send_bytes):
+            events = replayed(self._log.earlier, self._log.since(0, sys.maxsize))
+            for batch in _batches(segment, events, self._limits.max_send_bytes):
                 with timer.sending():
                     await send(_body(batch, more=True))
         while not gone.done():
@@ -140,7 +141,7 @@ class EventStreamResponse(Response):
                 await waker.wait()
 
 
-def _batches(segment: bytes, events: Iterator[tuple[int, bytes]], max_bytes: int) -> Iterator[bytes]:
+def _batches(segment: bytes, events: Iterator[tuple[int | None, bytes]], max_bytes: int) -> Iterator[bytes]:
     batch: list[bytes] = []
     size = 0
     for place, chunk in events:

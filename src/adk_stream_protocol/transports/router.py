@@ -22,6 +22,7 @@ _SHOWN_INLINE = ("image/png", "image/jpeg", "image/gif", "image/webp", "audio/",
 def build_router(bridge: ChatBridge, prefix: str) -> APIRouter:
     @asynccontextmanager
     async def lifespan(_: Any) -> AsyncGenerator[None]:
+        bridge.watch_for_lost_runs()
         try:
             yield
         finally:

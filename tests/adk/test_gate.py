@@ -1,0 +1,264 @@
+"""Every gated tool runs after its approval, once: kinds of tools, agents around them, plugins and callbacks."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+from google.adk.agents import LlmAgent
+from google.adk.tools import AgentTool, BaseTool, FunctionTool, LongRunningFunctionTool, ToolContext
+from google.genai import types
+
+from adk_stream_protocol import ApprovalPolicy, client_tool, idempotency_key
+from adk_stream_protocol.testing import ScriptedModel, call
+from support.conversations import asked_parts, run
+from support.pages import Page, Till, page
+
+
+def paying() -> list[types.Part]:
+    return [call("pay", amount=5)]
+
+
+def told(at: Page) -> list[Any]:
+    """What the model was asked last."""
+    return asked_parts(at.chat.model.requests[-1])
+
+
+async def is_paid_after_approval(at: Page, till: Till, model: ScriptedModel | None = None) -> None:
+    """One call, asked about once, run once."""
+    await at.say("Pay.")
+    assert at.states("pay") == ["approval-requested"]
+    assert till.paid == []
+    at.decide("pay")
+    await at.answer()
+    assert till.paid == [5]
+    assert at.part("pay")["output"] == {"paid": 5}
+    told_model = asked_parts((model or at.chat.model).requests[-1])
+    assert [part for part in told_model if isinstance(part, dict) and "result" in part] == [{"result": {"paid": 5}}]
+    await at.is_what_a_reload_shows()
+
+
+def test_a_function_runs_once_and_only_after_its_approval() -> None:
+    async def scenario() -> None:
+        till = Till()
+        async with page(paying(), "Paid.", tools=(till.gated,)) as at:
+            await is_paid_after_approval(at, till)
+
+    run(scenario)
+
+
+class PayTool(BaseTool):
+    """A tool that is no function."""
+
+    def __init__(self, till: Till) -> None:
+        super().__init__(name="pay", description="Pays.")
+        self._till = till
+
+    def _get_declaration(self) -> types.FunctionDeclaration:
+        schema = {"type": "object", "properties": {"amount": {"type": "integer"}}}
+        return types.FunctionDeclaration(name="pay", description="Pays.", parameters_json_schema=schema)
+
+    async def check_require_confirmation(self, args: dict[str, Any], tool_context: ToolContext) -> bool:
+        return True
+
+    async def run_async(self, *, args: dict[str, Any], tool_context: ToolContext) -> Any:
+        return await self._till.pay(args["amount"])
+
+
+def test_a_tool_that_is_no_function_runs_once_and_only_after_its_approval() -> None:
+    async def scenario() -> None:
+        till = Till()
+        async with page(paying(), "Paid.", tools=(PayTool(till),)) as at:
+            await is_paid_after_approval(at, till)
+
+    run(scenario)
+
+
+def test_a_tool_of_an_agent_that_was_transferred_to_is_gated_too() -> None:
+    async def scenario() -> None:
+        till, model = Till(), ScriptedModel([paying(), "Paid."])
+        payer = LlmAgent(name="payer", model=model, tools=[till.gated], description="Pays.")
+        script = ScriptedModel([[call("transfer_to_agent", agent_name="payer")]])
+        async with page(agent=LlmAgent(name="root", model=script, sub_agents=[payer])) as at:
+            await is_paid_after_approval(at, till, model)
+
+    run(scenario)
+
+
+@pytest.mark.parametrize(("amount", "is_asked"), [(5, False), (6, True)])
+def test_a_tool_may_tell_by_its_arguments_whether_a_person_is_asked(amount: int, is_asked: bool) -> None:
+    async def scenario() -> None:
+        till = Till()
+        tool = FunctionTool(till.pay, require_confirmation=lambda amount: amount > 5)
+        async with page([call("pay", amount=amount)], "Paid.", tools=(tool,)) as at:
+            await at.say("Pay.")
+            assert at.states("pay") == ["approval-requested" if is_asked else "output-available"]
+            if is_asked:
+                assert till.paid == []
+                at.decide("pay")
+                await at.answer()
+            assert till.paid == [amount]
+
+    run(scenario)
+
+
+def test_a_tool_may_ask_for_itself_and_gets_the_persons_payload() -> None:
+    async def scenario() -> None:
+        seen: list[Any] = []
+
+        def book(tool_context: ToolContext) -> dict[str, Any]:
+            """Books."""
+            confirmation = tool_context.tool_confirmation
+            if confirmation is None:
+                tool_context.request_confirmation(hint="Which seat?", payload={"seats": ["1A", "1B"]})
+                return {"status": "asked"}
+            seen.append((confirmation.confirmed, confirmation.payload))
+            return {"booked": confirmation.payload}
+
+        async with page([call("book")], "Booked.", tools=(book,)) as at:
+            asked = await at.say("Book.")
+            (about,) = asked.of_type("data-adk-approval")
+            assert about["data"]["hint"] == "Which seat?"
+            assert about["data"]["payload"] == {"seats": ["1A", "1B"]}
+            at.decide("book", payload={"seat": "1B"})
+            await at.answer()
+            assert seen == [(True, {"seat": "1B"})]
+            assert at.part("book")["output"] == {"booked": {"seat": "1B"}}
+
+    run(scenario)
+
+
+def test_a_tool_that_asks_for_itself_does_not_go_on_when_it_is_denied() -> None:
+    async def scenario() -> None:
+        went_on: list[bool] = []
+
+        def book(tool_context: ToolContext) -> dict[str, Any]:
+            """Books, and does not look at what the person said."""
+            if tool_context.tool_confirmation is None:
+                tool_context.request_confirmation(hint="Sure?")
+                return {"status": "asked"}
+            went_on.append(True)
+            return {"booked": True}
+
+        async with page([call("book")], "Not booked.", tools=(book,)) as at:
+            await at.say("Book.")
+            at.decide("book", approved=False)
+            await at.answer()
+            assert went_on == []
+            assert at.states() == ["output-denied"]
+
+    run(scenario)
+
+
+def test_a_tool_that_asks_a_second_time_is_told_that_it_cannot() -> None:
+    async def scenario() -> None:
+        def book(tool_context: ToolContext) -> dict[str, Any]:
+            """Never has enough."""
+            tool_context.request_confirmation(hint="Really?")
+            return {"status": "asked"}
+
+        async with page([call("book")], "It asked again.", tools=(book,)) as at:
+            await at.say("Book.")
+            at.decide("book")
+            await at.answer()
+            assert at.states() == ["output-error"]
+            assert "a second time" in at.part("book")["errorText"]
+            assert "a second time" in told(at)[-1]["result"]["error"]
+            await at.is_what_a_reload_shows()
+
+    run(scenario)
+
+
+def test_a_long_running_tool_of_the_servers_can_be_gated_too() -> None:
+    async def scenario() -> None:
+        till = Till()
+        tool = LongRunningFunctionTool(till.pay)
+        tool._require_confirmation = True  # ADK gives it no argument for that
+        async with page(paying(), "Paid.", tools=(tool,)) as at:
+            await is_paid_after_approval(at, till)
+
+    run(scenario)
+
+
+@pytest.mark.filterwarnings("ignore:The `plugins` argument is deprecated:DeprecationWarning")  # ADK's own use of it
+def test_tools_inside_an_agent_that_is_a_tool_are_refused_since_nobody_could_be_asked() -> None:
+    async def scenario() -> None:
+        till = Till()
+
+        def where() -> dict[str, Any]:  # pyright: ignore[reportReturnType]
+            """Runs in the browser."""
+
+        inner_model = ScriptedModel([[*paying(), call("where")], "I could not."])
+        inner = LlmAgent(name="inner", model=inner_model, tools=[till.gated, client_tool(where)], description="Pays.")
+        async with page([call("inner", request="Pay.")], "It could not.", tools=(AgentTool(inner),)) as at:
+            answer = await at.say("Pay.")
+            assert answer.text == "It could not."
+            assert till.paid == []
+            assert answer.of_type("tool-approval-request") == []
+            errors = [part["result"]["error"] for part in asked_parts(inner_model.requests[1]) if "result" in part]
+            assert errors == ["This call was not run: there is no client here that could answer it."] * 2
+
+    run(scenario)
+
+
+# -- what people and services are told --------------------------------------------------------------------------------
+
+
+def in_words(arguments: Mapping[str, Any]) -> str:
+    return f"Pay {arguments['amount']} dollars?"
+
+
+@pytest.mark.parametrize(("hint", "read"), [("Really?", "Really?"), (in_words, "Pay 5 dollars?")])
+@pytest.mark.parametrize("kind", ["server", "browser"])
+def test_hints_are_given_by_tool(kind: str, hint: Any, read: str) -> None:
+    async def scenario() -> None:
+        till = Till()
+        tool = till.gated if kind == "server" else client_tool(till.pay, approve=True)
+        policy = ApprovalPolicy(hints={"pay": hint, "other": "Not this one."})
+        async with page(paying(), tools=(tool,), approvals=policy, sdk_version=7) as at:
+            answer = await at.say("Pay.")
+            assert answer.of_type("data-adk-approval")[0]["data"]["hint"] == read
+            (asked,) = answer.of_type("tool-approval-request")
+            assert asked["reason"] == read
+            assert asked["approvalDescriptor"]["hint"] == read
+            await at.is_what_a_reload_shows()
+
+    run(scenario)
+
+
+@pytest.mark.parametrize("kind", ["server", "browser"])
+def test_without_a_hint_of_ones_own_adks_words_are_used(kind: str) -> None:
+    async def scenario() -> None:
+        till = Till()
+        tool = till.gated if kind == "server" else client_tool(till.pay, approve=True)
+        async with page(paying(), tools=(tool,), approvals=ApprovalPolicy(hints={"other": "Not this one."})) as at:
+            answer = await at.say("Pay.")
+            hint = answer.of_type("data-adk-approval")[0]["data"]["hint"]
+            assert hint.startswith("Please approve or reject the tool call pay() by responding")
+
+    run(scenario)
+
+
+def test_the_key_for_payment_services_is_the_same_for_every_attempt_and_another_for_every_call() -> None:
+    async def scenario() -> None:
+        keys: list[str] = []
+
+        def book(amount: int, tool_context: ToolContext) -> dict[str, Any]:
+            """Books."""
+            keys.append(idempotency_key(tool_context))
+            if tool_context.tool_confirmation is None:
+                tool_context.request_confirmation(hint="Sure?")
+            return {}
+
+        calls = [call("book", amount=5), call("book", amount=5)]
+        async with page(calls, "Booked.", [call("book", amount=5)], tools=(book,)) as at:
+            await at.say("Book.")
+            at.decide("book", 0)
+            at.decide("book", 1)
+            await at.answer()
+            await at.say("Again.")
+            assert len(keys) == 5
+            assert sorted(keys[:2]) == sorted(keys[2:4])
+            assert len(set(keys)) == 3
+            assert all(len(key) == 64 for key in keys)
+
+    run(scenario)

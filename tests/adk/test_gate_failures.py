@@ -1,0 +1,237 @@
+"""When things go wrong around a gated tool: the store is down, the tool raises, the run is stopped."""
+
+import asyncio
+import copy
+from typing import Any
+
+import pytest
+from google.adk.tools import FunctionTool
+from google.genai import types
+
+from adk_stream_protocol import client_tool
+from adk_stream_protocol.adk import request_run
+from adk_stream_protocol.errors import StoreUnavailable
+from adk_stream_protocol.protocol.approvals import Approval, ChatKey, State
+from adk_stream_protocol.store.base import Lease, Snapshot
+from adk_stream_protocol.store.memory import MemoryStore
+from adk_stream_protocol.testing import call
+from support.conversations import Endless, asked_parts, run, until
+from support.pages import Page, Till, page, results_told
+
+CHAT = ChatKey("helper", "ann", "c1")
+STORE_DOWN = "This call was not run: approvals cannot be recorded right now."
+
+
+def paying() -> list[types.Part]:
+    return [call("pay", amount=5)]
+
+
+class FragileStore(MemoryStore):
+    """Fails at a call's next move into one of these states; at its question, if `pending` is among them."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**options)
+        self.fails_at: set[State] = set()
+
+    async def add(self, approval: Approval) -> bool:
+        self._fail(approval.state)
+        return await super().add(approval)
+
+    async def compare_and_set(self, old: Approval, new: Approval, lease: Lease | None = None) -> bool:
+        self._fail(new.state)
+        return await super().compare_and_set(old, new, lease)
+
+    async def read(self, chat: ChatKey, call: Any = None) -> Snapshot:
+        if call is not None and self.fails_at == set(State):
+            raise StoreUnavailable
+        return await super().read(chat, call)
+
+    def _fail(self, state: State) -> None:
+        if state in self.fails_at:
+            raise StoreUnavailable
+
+
+async def states(store: MemoryStore, chat: ChatKey = CHAT) -> list[State]:
+    return [approval.state for approval in (await store.read(chat)).approvals]
+
+
+async def decides(at: Page, *, approved: bool = True) -> dict[str, Any]:
+    """A person's decision; gives the request, so that it can be sent again."""
+    at.decide("pay", approved=approved)
+    return {"id": "c1", "messages": copy.deepcopy(at.messages), "messageId": at.messages[-1]["id"]}
+
+
+# -- the store is down ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", ["server", "browser"])
+def test_what_cannot_be_recorded_is_not_asked(kind: str) -> None:
+    async def scenario() -> None:
+        till, store = Till(), FragileStore()
+        tool = till.gated if kind == "server" else client_tool(till.pay, approve=True)
+        async with page(paying(), "Not now.", tools=(tool,), record=store) as at:
+            store.fails_at = {State.PENDING}
+            answer = await at.say("Pay.")
+            assert answer.of_type("tool-approval-request") == []
+            assert results_told(at.chat.model) == [{"error": STORE_DOWN}]
+            assert at.states() == ["output-error"]
+            await at.is_what_a_reload_shows()
+
+    run(scenario)
+
+
+def test_a_tool_that_needs_no_approval_runs_without_the_store() -> None:
+    async def scenario() -> None:
+        till, store = Till(), FragileStore()
+        async with page(paying(), "Paid.", tools=(till.pay,), record=store) as at:
+            store.fails_at = set(State)
+            assert (await at.say("Pay.")).text == "Paid."
+            assert till.paid == [5]
+
+    run(scenario)
+
+
+def test_a_decision_that_cannot_be_recorded_is_refused_and_can_be_sent_again() -> None:
+    async def scenario() -> None:
+        till, store = Till(), FragileStore()
+        async with page(paying(), "Paid.", tools=(till.gated,), record=store) as at:
+            await at.say("Pay.")
+            store.fails_at = {State.APPROVED}
+            request = await decides(at)
+            refused = await at.chat.post(request)
+            assert (refused.status, (refused.error or {})["code"]) == (503, "store-unavailable")
+            assert await states(store) == [State.PENDING]
+            assert till.paid == []
+            store.fails_at = set()
+            assert (await at.chat.post(request)).text == "Paid."
+            assert till.paid == [5]
+
+    run(scenario)
+
+
+@pytest.mark.parametrize("step", [State.CLAIMED, State.STARTED])
+def test_an_approved_call_that_cannot_be_taken_up_does_not_run(step: State) -> None:
+    async def scenario() -> None:
+        till, store = Till(), FragileStore()
+        async with page(paying(), "Not now.", tools=(till.gated,), record=store) as at:
+            await at.say("Pay.")
+            store.fails_at = {step}
+            await at.chat.post(await decides(at))
+            assert till.paid == []
+            assert results_told(at.chat.model) == [{"error": STORE_DOWN}]
+            assert not await lingers(at)
+
+    run(scenario)
+
+
+async def lingers(at: Page) -> bool:
+    """Whether the chat still waits for its user."""
+    return (await at.chat.chats())[0]["waiting"]
+
+
+def test_a_result_that_cannot_be_recorded_reaches_the_model_all_the_same_and_the_tool_never_runs_again() -> None:
+    async def scenario() -> None:
+        till, store = Till(), FragileStore()
+        async with page(paying(), "Paid.", "Hello.", tools=(till.gated,), record=store) as at:
+            await at.say("Pay.")
+            store.fails_at = {State.DONE}
+            request = await decides(at)
+            assert (await at.chat.post(request)).text == "Paid."
+            assert results_told(at.chat.model) == [{"paid": 5}]
+            store.fails_at = set()
+            again = await at.chat.post(request)
+            assert [chunk["output"] for chunk in again.of_type("tool-output-available")] == [{"paid": 5}]
+            assert (await at.say("hi")).text == "Hello."
+            assert await states(store) == [State.UNKNOWN]
+            assert till.paid == [5]
+            assert {"result": {"paid": 5}} in asked_parts(at.chat.model.requests[-1])
+
+    run(scenario)
+
+
+# -- tools that fail or are stopped -----------------------------------------------------------------------------------
+
+
+def test_a_tool_that_raises_has_failed_and_the_same_approval_never_runs_it_again() -> None:
+    async def scenario() -> None:
+        def fails(_: int) -> None:
+            raise ConnectionError("SECRET host")
+
+        till, store = Till(fails), MemoryStore()
+        async with page(paying(), "It failed.", "As I said.", tools=(till.gated,), record=store) as at:
+            await at.say("Pay.")
+            request = await decides(at)
+            failed = await at.chat.post(request)
+            assert failed.types == ["start", "tool-output-error", "error"]
+            assert await states(store) == [State.FAILED]
+            again = await at.chat.post(request)
+            assert [chunk["errorText"] for chunk in again.of_type("tool-output-error")] == ["The tool pay failed."]
+            await at.say("What happened?")
+            assert results_told(at.chat.model) == [{"error": "The tool pay failed."}]
+            assert till.paid == [5]
+            assert "SECRET" not in failed.raw + again.raw + str(await store.read(CHAT))
+
+    run(scenario)
+
+
+def test_a_tool_that_raised_is_a_failed_call_after_a_reload_and_nobody_waits_for_it() -> None:
+    async def scenario() -> None:
+        def fails(_: int) -> None:
+            raise ConnectionError
+
+        till = Till(fails)
+        async with page(paying(), "It failed.", tools=(till.gated,)) as at:
+            await at.say("Pay.")
+            at.decide("pay")
+            await at.answer()
+            assert at.states() == ["output-error"]
+            await at.is_what_a_reload_shows()
+            assert not await lingers(at)
+
+    run(scenario)
+
+
+def test_after_a_tool_raised_the_model_hears_of_it_with_the_users_next_words() -> None:
+    async def scenario() -> None:
+        def fails(_: int) -> None:
+            raise ConnectionError
+
+        till = Till(fails)
+        async with page(paying(), "It had failed.", tools=(till.gated,)) as at:
+            await at.say("Pay.")
+            at.decide("pay")
+            await at.answer()
+            assert (await at.say("What now?")).text == "It had failed."
+            assert results_told(at.chat.model) == [{"error": "The tool pay failed."}]
+            assert till.paid == [5]
+
+    run(scenario)
+
+
+@pytest.mark.parametrize("grace_s", [5, 0], ids=["in time", "after the run was given up"])
+def test_a_tool_that_is_stopped_has_an_unknown_outcome_and_never_runs_again(
+    grace_s: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(request_run, "_STOP_GRACE_S", grace_s)
+
+    async def scenario() -> None:
+        tool, store = Endless(), MemoryStore()
+        gated = FunctionTool(tool.endless, require_confirmation=True)
+        async with page([call("endless")], "Stopped.", tools=(gated,), record=store) as at:
+            await at.say("Work.")
+            at.decide("endless")
+            request = {"id": "c1", "messages": copy.deepcopy(at.messages), "messageId": at.messages[-1]["id"]}
+            answer = asyncio.create_task(at.chat.post(request))
+            await tool.started.wait()
+            await at.chat.stop()
+            stopped = await answer
+            assert stopped.types[-1] == "abort"
+            await until(lambda: tool.was_cancelled)
+            tool.started.clear()
+            again = await at.chat.post(request)
+            assert len(again.of_type("tool-output-error")) == 1
+            assert await states(store) == [State.UNKNOWN]
+            assert not tool.started.is_set()
+            assert not await lingers(at)
+
+    run(scenario)
