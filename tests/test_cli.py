@@ -6,6 +6,8 @@ import re
 import secrets
 import signal
 import socket
+import sqlite3
+import stat
 import subprocess
 import sys
 from collections.abc import Generator, Iterator
@@ -17,14 +19,17 @@ from typing import Any
 import httpx
 import pytest
 
+from adk_stream_protocol import cli
+from adk_stream_protocol.testing import Answer
+
 COMMAND = Path(sys.executable).with_name("adk-stream")
-PATIENCE_S = 60  # only for a process that hangs; everything else is waited for
+PATIENCE_S = 180  # only for a process that hangs; everything else is waited for
 
 
-def start(*arguments: str, cwd: Path) -> subprocess.Popen[str]:
+def start(*arguments: str, cwd: Path, under: tuple[str, ...] = ()) -> subprocess.Popen[str]:
     offline = {name: value for name, value in os.environ.items() if not name.startswith(("GOOGLE_", "GEMINI_"))}
     return subprocess.Popen(
-        [COMMAND, *arguments], cwd=cwd, env=offline, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        [*under, COMMAND, *arguments], cwd=cwd, env=offline, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     )
 
 
@@ -41,9 +46,10 @@ class Server:
 
 
 @contextmanager
-def serving(*arguments: str, cwd: Path) -> Generator[Server]:
+def serving(*arguments: str, cwd: Path, under: tuple[str, ...] = ()) -> Generator[Server]:
+    """`under`: a command that starts ours."""
     port = free_port()
-    process = start(*arguments, "--port", str(port), cwd=cwd)
+    process = start(*arguments, "--port", str(port), cwd=cwd, under=under)
     assert process.stderr is not None
     said = ""
     try:
@@ -64,10 +70,20 @@ def free_port() -> int:
         return found.getsockname()[1]
 
 
+def turn_of(question: str, chat_id: str) -> dict[str, Any]:
+    message = {"id": "m1", "role": "user", "parts": [{"type": "text", "text": question}]}
+    return {"id": chat_id, "messages": [message]}
+
+
+def post(url: str, turn: dict[str, Any]) -> Answer:
+    response = httpx.post(url, json=turn, trust_env=False, timeout=PATIENCE_S)
+    assert response.status_code == 200, response.text
+    return Answer(200, chunks_of(response.text))
+
+
 @contextmanager
 def asking(url: str, question: str, headers: dict[str, str] | None = None) -> Generator[httpx.Response]:
-    message = {"id": "m1", "role": "user", "parts": [{"type": "text", "text": question}]}
-    turn = {"id": f"chat-{secrets.token_hex(8)}", "messages": [message]}
+    turn = turn_of(question, f"chat-{secrets.token_hex(8)}")
     with (
         httpx.Client(trust_env=False, timeout=PATIENCE_S) as client,
         client.stream("POST", url, json=turn, headers=headers) as response,
@@ -204,9 +220,98 @@ def test_an_agent_an_app_and_a_runner_are_served_until_a_signal(
     assert server.process.returncode == (0 if stopped_by is signal.SIGINT else -signal.SIGTERM)
 
 
+# -- a database -------------------------------------------------------------------------------------------------------
+
+DATABASE = ("--database", "sqlite+aiosqlite:///chats.db")
+
+
+def found_in(database: Path, query: str) -> list[str]:
+    connection = sqlite3.connect(database)
+    try:
+        return [value for (value,) in connection.execute(query)]
+    finally:
+        connection.close()
+
+
+def test_a_payment_waits_for_its_approval_while_its_server_is_killed_and_started_again(tmp_path: Path) -> None:
+    with serving("demo", *DATABASE, cwd=tmp_path) as server:
+        asked = post(server.url, turn_of("Send 50 dollars to Hanako", "chat-1"))
+        (part,) = asked.approvals
+        server.process.kill()
+        assert server.process.wait(PATIENCE_S) == -signal.SIGKILL
+    approved = {**part, "state": "approval-responded", "approval": {**part["approval"], "approved": True}}
+    message = {"id": asked.message_id, "role": "assistant", "parts": [approved]}
+    with serving("demo", *DATABASE, cwd=tmp_path) as server:
+        paid = post(server.url, {"id": "chat-1", "messages": [message]})
+        again = post(server.url, {"id": "chat-1", "messages": [message]})
+        said = server.stop(signal.SIGINT)
+    assert paid.message_id == asked.message_id
+    assert [chunk["output"]["balance"] for chunk in paid.of_type("tool-output-available")] == [950]
+    assert paid.text == "Paid 50 USD to Hanako. The new balance is 950 USD."
+    assert again.of_type("tool-output-available") == paid.of_type("tool-output-available")
+    assert "Traceback" not in said
+    assert server.process.returncode == 0
+
+
+def test_the_sessions_of_an_agent_are_kept_beside_its_approvals(project: Path, tmp_path: Path) -> None:
+    database = ("--database", f"sqlite+aiosqlite:///{tmp_path}/chats.db")
+    with serving("serve", "restaurant.kitchen:agent", *database, cwd=project) as server:
+        post(server.url, turn_of("What is for lunch?", "chat-1"))
+        said = server.stop(signal.SIGINT)
+    assert found_in(tmp_path / "chats.db", "SELECT id FROM sessions") == ["chat-1"]
+    assert found_in(tmp_path / "chats.db", "SELECT count(*) FROM adk_stream_approvals") == [0]
+    assert "Traceback" not in said
+
+
+def test_a_runner_keeps_its_own_sessions_and_is_recorded_like_any_agent(project: Path, tmp_path: Path) -> None:
+    file = tmp_path / "chat.jsonl"
+    database = ("--database", f"sqlite+aiosqlite:///{tmp_path}/chats.db")
+    turn = turn_of("What is for lunch?", "chat-1")
+    with serving("record", str(file), "restaurant.kitchen:runner", *database, cwd=project) as server:
+        answer = post(server.url, turn)
+        said = server.stop(signal.SIGINT)
+    assert answer.text == "Today we have cake."
+    tables = found_in(tmp_path / "chats.db", "SELECT name FROM sqlite_master WHERE type = 'table'")
+    assert "adk_stream_approvals" in tables
+    assert all(name.startswith("adk_stream_") for name in tables)
+    lines = recorded_in(file)
+    assert lines[0]["body"] == turn
+    assert [line["chunk"] for line in lines[2:]] == [*answer.chunks, "[DONE]"]
+    assert stat.S_IMODE(file.stat().st_mode) == 0o600
+    assert "Traceback" not in said
+
+
+# -- record -----------------------------------------------------------------------------------------------------------
+
+
+def recorded_in(file: Path) -> list[dict[str, Any]]:
+    *lines, rest = file.read_text().split("\n")
+    assert rest == "", "half a line"
+    return [json.loads(line) for line in lines]
+
+
+def test_a_full_disk_ends_the_recording_with_a_whole_line_and_the_chat_goes_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PYTHONDONTWRITEBYTECODE", "1")  # else it would be the compiled modules that are cut
+    small_disk = ("sh", "-c", 'ulimit -f 4; exec "$@"', "sh")  # two or four KiB, as the shell counts
+    with serving("record", "chat.jsonl", cwd=tmp_path, under=small_disk) as server:
+        first = post(server.url, turn_of("What can you do?", "chat-1"))
+        second = post(server.url, turn_of("What is the weather in Tokyo?", "chat-1"))
+        said = server.stop(signal.SIGINT)
+    assert first.text.startswith("I am a small offline model")
+    assert second.text.startswith("The weather in Tokyo is")
+    lines = recorded_in(tmp_path / "chat.jsonl")
+    assert [line["chunk"] for line in lines[2:]] == first.chunks[: len(lines) - 2]
+    assert 2 < len(lines) < 2 + len(first.chunks)
+    assert said.count("The recording ends here: ") == 1
+    assert "Traceback" not in said
+
+
 # -- refusals ---------------------------------------------------------------------------------------------------------
 
 HOW_TO_WRITE_IT = "does not name an agent: write package.module:attribute"
+ASYNC_SQLITE = "Use sqlite+aiosqlite:///file.db."
 REFUSALS = {
     "a path without an attribute": (("restaurant.kitchen",), HOW_TO_WRITE_IT),
     "a relative path": ((".kitchen:agent",), HOW_TO_WRITE_IT),
@@ -214,6 +319,7 @@ REFUSALS = {
     "a missing attribute": (("restaurant.kitchen:waiter",), "The module 'restaurant.kitchen' has no 'waiter'."),
     "no agent": (("restaurant.kitchen:menu",), "A ChatBridge needs an ADK agent, App or Runner, not list."),
     "a public address": (("restaurant.kitchen:agent", "--host", "0.0.0.0"), "--user-header x-forwarded-user"),
+    "a database of the wrong form": (("restaurant.kitchen:agent", "--database", "sqlite:///chats.db"), ASYNC_SQLITE),
 }
 
 
@@ -243,3 +349,61 @@ def test_an_import_that_fails_inside_the_agents_module_is_shown_with_its_place(p
     assert process.returncode == 1
     assert "bakery_agent.py" in said
     assert said.splitlines()[-1] == "ModuleNotFoundError: No module named 'bakery'"
+
+
+@pytest.fixture
+def taken_port() -> Generator[str]:
+    """What is not refused then ends here, and does not serve for ever."""
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        yield str(taken.getsockname()[1])
+
+
+def refusal_of(*arguments: str) -> str:
+    with pytest.raises(SystemExit) as refused:
+        cli.main(arguments)
+    said = str(refused.value.code)
+    assert said.startswith("adk-stream: ")
+    assert "\n" not in said
+    return said.removeprefix("adk-stream: ")
+
+
+ASYNC_POSTGRES = "Use postgresql+asyncpg://user:password@host/database."
+DATABASES = {
+    "sqlite:///chats.db": ASYNC_SQLITE,
+    "postgresql://ann:secret@db/chats": ASYNC_POSTGRES,
+    "postgres://ann:secret@db/chats": ASYNC_POSTGRES,
+    "mysql://ann:secret@db/chats": f"{ASYNC_SQLITE[:-1]} or {ASYNC_POSTGRES[4:]}",
+    "chats.db": f"{ASYNC_SQLITE[4:-1]} or {ASYNC_POSTGRES[4:]}",
+    "sqlite+aiosqlite:///no/such/folder/chats.db": "unable to open database file",
+    "sqlite+aiosqlite:///notes.txt": "file is not a database",
+    "postgresql+asyncpg://ann:secret@127.0.0.1:1/chats": "Connect call failed ('127.0.0.1', 1)",
+    "postgresql+asyncpg://ann:secret@127.0.0.1:1/chats?sslmode=on": "unexpected keyword argument 'sslmode'",
+}
+
+
+@pytest.mark.parametrize("url", DATABASES)
+def test_a_database_that_cannot_be_used_is_refused_before_anything_is_served(
+    url: str, taken_port: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "notes.txt").write_text("Buy milk. " * 100)
+    said = refusal_of("record", "chat.jsonl", "--database", url, "--port", taken_port)
+    assert said.endswith(DATABASES[url])
+    assert "secret" not in said
+    assert [path.name for path in tmp_path.iterdir()] == ["notes.txt"]
+
+
+def test_a_recording_needs_a_new_file_in_a_folder_that_exists(taken_port: str, tmp_path: Path) -> None:
+    old = tmp_path / "chat.jsonl"
+    old.write_text("an older recording\n")
+    assert refusal_of("record", str(old), "--port", taken_port) == f"{old} is there already: record into a new file."
+    assert old.read_text() == "an older recording\n"
+    lost = tmp_path / "missing" / "chat.jsonl"
+    assert (
+        refusal_of("record", str(lost), "--port", taken_port) == f"{lost} cannot be created: No such file or directory"
+    )
+
+
+def test_a_model_is_refused_for_an_agent_that_has_its_own(taken_port: str) -> None:
+    said = refusal_of("record", "chat.jsonl", "kitchen:agent", "--model", "gemini-flash-latest", "--port", taken_port)
+    assert said == "--model is for the demo: an agent of yours brings its own."

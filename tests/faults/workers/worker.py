@@ -1,0 +1,76 @@
+"""The process that the workers come from. It has everything imported, so that a new worker costs a fork.
+
+It gets a socket and a configuration for each worker. A worker reads one line of requests at a time, sends all of them
+at once to its own application, and writes one line of answers.
+"""
+
+import asyncio
+import json
+import logging
+import os
+import signal
+import socket
+import sys
+import tempfile
+import threading
+from pathlib import Path
+from typing import Any
+
+from faults.workers.paying_app import Death, PayingApp
+from support.asgi import exchange
+
+MAX_LINE_BYTES = 2**26
+
+
+async def work(connection: socket.socket, database: str, effects: str, death: list[Any], lease_s: float) -> None:
+    paying = PayingApp(database, Path(effects), death=Death(*death), lease_s=lease_s)
+    reader, writer = await asyncio.open_connection(sock=connection, limit=MAX_LINE_BYTES)
+    while line := await reader.readline():
+        order = json.loads(line)
+        if order == "recover":
+            paying.bridge.watch_for_lost_runs()
+            answers: Any = None
+        elif order == "pid":
+            answers = os.getpid()
+        else:
+            answers = await asyncio.gather(*(_answer(paying, **request) for request in order))
+        writer.write(json.dumps(answers).encode() + b"\n")
+        await writer.drain()
+    await paying.aclose()
+    writer.close()
+
+
+async def _answer(paying: PayingApp, method: str, path: str, body: str = "") -> list[Any]:
+    answer = await exchange(paying.app, method=method, path=path, body=body.encode())
+    return [answer.status, answer.body.decode()]
+
+
+async def _warm_up() -> None:
+    """ADK imports much of itself in its first run."""
+    with tempfile.TemporaryDirectory() as folder:
+        paying = PayingApp(f"sqlite+aiosqlite:///{folder}/warm.db", Path(folder, "effects"))
+        message = {"id": "m", "role": "user", "parts": [{"type": "text", "text": "1"}]}
+        await _answer(paying, "POST", "/api/chat", json.dumps({"id": "warm", "messages": [message]}))
+        await paying.aclose()
+
+
+def main(control: socket.socket) -> None:
+    logging.disable(logging.CRITICAL)  # what goes wrong here is meant to
+    asyncio.run(_warm_up())
+    assert threading.active_count() == 1, "a fork would lose threads"
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # nobody waits for the dead
+    control.send(b"ready")
+    while True:
+        configuration, files, _, _ = socket.recv_fds(control, MAX_LINE_BYTES, 1)
+        if not configuration:
+            return
+        if os.fork() == 0:
+            control.close()
+            with socket.socket(fileno=files[0]) as connection:
+                asyncio.run(work(connection, **json.loads(configuration)))
+            os._exit(0)
+        os.close(files[0])
+
+
+if __name__ == "__main__":
+    main(socket.socket(fileno=int(sys.argv[1])))
