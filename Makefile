@@ -33,9 +33,10 @@ lint: setup
 	@$(BIN)/lint-imports
 	@cd tests/conformance && PATH="$(CURDIR)/$(BIN):$$PATH" npm run --silent typecheck
 
-# The promised figures in full size; `make test` runs them at a tenth.
+# The promised figures in full size; `make test` runs them at a tenth. Then every small mistake in the safety core.
 faults: setup
 	@$(RUN) FULL_SIZE=1 $(BIN)/python -m pytest -q -m figures
+	@$(RUN) $(BIN)/python tests/mutation/mutate.py approvals digest
 
 bench: .bench-venv/.ready
 	@.bench-venv/bin/python benchmarks/run.py $(ARGS)

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from google.adk.agents import LlmAgent
 
-from adk_stream_protocol.testing import ChatClient, ScriptedModel
+from adk_stream_protocol.testing import ChatClient, Reply, ScriptedModel, call
 
 ROOT = Path(__file__).parent.parent
 EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
@@ -26,7 +26,7 @@ def load(path: Path) -> ModuleType:
     return module
 
 
-def put_scripted_model(bridge: Any, *replies: str) -> ScriptedModel:
+def put_scripted_model(bridge: Any, *replies: Reply) -> ScriptedModel:
     """The examples name a model that is out of reach here; everything else of them stays."""
     agent = bridge._runner.agent
     assert isinstance(agent, LlmAgent)
@@ -41,6 +41,8 @@ def put_scripted_model(bridge: Any, *replies: str) -> ScriptedModel:
         ("01", "/api/chat", {"x-user": "ann"}),
         ("02", "/api/chat", {"authorization": "Bearer token-of-ann"}),
         ("03", "/support/chat", {"x-user": "ann"}),
+        ("05", "/api/chat", {"x-user": "ann"}),
+        ("06", "/api/chat", {"x-user": "ann"}),
     ],
 )
 def test_an_example_serves_its_users_and_nobody_else(
@@ -53,10 +55,43 @@ def test_an_example_serves_its_users_and_nobody_else(
     async def scenario() -> None:
         assert (await ChatClient(example.app, path).send("hi")).status == 401
         assert (await ChatClient(example.app, path, headers=headers).send("hi")).text == "Hello."
+        await example.bridge.aclose()
 
     asyncio.run(scenario())
     if number == "02":
         assert "called ann" in str(model.requests[0].config.system_instruction)
+
+
+def test_the_example_payment_is_made_once_after_its_approval(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    example = load(EXAMPLES[4])
+    put_scripted_model(example.bridge, [call("pay", amount=5, recipient="Bob")], "Paid.")
+
+    async def scenario() -> None:
+        client = ChatClient(example.app, headers={"x-user": "ann"})
+        asked = await client.send("Pay Bob 5")
+        assert asked.of_type("data-adk-approval")[0]["data"]["hint"] == "Send 5 to Bob?"
+        paid = await client.approve(asked)
+        assert paid.text == "Paid."
+        again = await client.approve(asked)
+        outputs = [answer.of_type("tool-output-available")[0]["output"] for answer in (paid, again)]
+        assert outputs[0] == outputs[1]
+        await example.bridge.aclose()
+
+    asyncio.run(scenario())
+
+
+def test_the_example_browser_tools_get_their_outputs() -> None:
+    example = load(EXAMPLES[5])
+    put_scripted_model(example.bridge, [call("get_location")], "In Oslo.")
+
+    async def scenario() -> None:
+        client = ChatClient(example.app, headers={"x-user": "ann"})
+        freed = await client.approve(await client.send("Where am I?"))
+        assert (await client.output(freed, {"latitude": "north"})).status == 422
+        assert (await client.output(freed, {"latitude": 59.9, "longitude": 10.7})).text == "In Oslo."
+
+    asyncio.run(scenario())
 
 
 def test_the_example_test_passes() -> None:
@@ -64,7 +99,7 @@ def test_the_example_test_passes() -> None:
 
 
 def test_every_example_is_tested_here() -> None:
-    assert [path.name[:2] for path in EXAMPLES] == ["01", "02", "03", "04"]
+    assert [path.name[:2] for path in EXAMPLES] == ["01", "02", "03", "04", "05", "06"]
 
 
 def test_the_code_of_the_readme_serves_a_turn() -> None:
