@@ -157,14 +157,14 @@ async def continue_message(
     earlier = await retell(translator, chat, events, message_id)
     translator.waiting.approvals = held.approvals
     # Of a tool that failed, or was lost, the client heard at the end of the segment before, unless it asks again.
-    lost = {call.key for call in undelivered if call.approval.state in (State.FAILED, State.UNKNOWN)}
+    lost = {call.key for call in undelivered if call.approval.state in _ENDED_BADLY}
     known = _known_outputs(answers, held.approvals) | (lost - answered)
     ids = MessageIds(user_message_id=None, message_id=message_id)
-    resumption = plan_resumption(undelivered, ids)
+    resumption = plan_resumption(_in_whole_steps(undelivered, calls), ids)
     opening = translator.new_segment(start_id, taken_up, known)
     missed = [call.wire_id for call in calls if call.has_result and call.key in answered - known]
     opening += results_of(_folded(earlier), missed)
-    for event in resumption.browser_answers:
+    for event in plan_resumption(undelivered, ids).browser_answers:
         opening += translator.feed(event)
     request = RunRequest(
         ids=ids,
@@ -176,6 +176,17 @@ async def continue_message(
     )
     earlier += translator.waiting.told_by_client(taken_up)
     return ChunkLog(_new_segment(), encode_chunks(earlier)), request
+
+
+def _in_whole_steps(undelivered: Sequence[SessionCall], calls: Sequence[SessionCall]) -> list[SessionCall]:
+    """Without the outputs of a step in which a browser's call is still open. ADK keeps results in the order in which
+    they come, and some models know them by their order alone; it would not go on before the last of them anyway."""
+    open_steps = {
+        call.asked_by.id
+        for call in calls
+        if call.approval.runs == "browser" and not call.has_result and not call.approval.is_final
+    }
+    return [call for call in undelivered if call.approval.runs == "server" or call.asked_by.id not in open_steps]
 
 
 def _new_segment() -> str:
@@ -213,20 +224,30 @@ def _known_outputs(answers: Sequence[Answer[SessionCall]], recorded: Mapping[Cal
     }
 
 
+_ENDED_BADLY = (State.FAILED, State.UNKNOWN)
+_RECENT_S = 3600  # in which a worker may have died that had not told ADK of a call's end
+
+
 async def catch_up(store: Store, chat: Chat, held: Held) -> None:
-    """Before the user's next words: browser calls may run out of time, and the model hears of those, and of tools that
-    failed or were lost while it was not listening."""
+    """Before the user's next words: browser calls may run out of time, and the model hears of those, and of all calls
+    that came to their end while it was not listening."""
+    now = held.snapshot.now
     late = [
         found.call
         for found in held.snapshot.approvals
-        if found.state is State.APPROVED and approvals.expire(found, now=held.snapshot.now) is not found
+        if found.state is State.APPROVED and approvals.expire(found, now=now) is not found
     ]
-    lost = [found.call for found in held.snapshot.approvals if found.state in (State.FAILED, State.UNKNOWN)]
-    session = await chat.load() if late or lost else None
+    ended = [found for found in held.snapshot.approvals if found.is_final]
+    doubtful = any(found.state in _ENDED_BADLY or _moved_at(found) > now - _RECENT_S for found in ended)
+    session = await chat.load() if late or doubtful else None
     if session is None:
         return
     for call in late:
         await advance(store, chat.key, call, lambda found, now: approvals.expire(found, now=now))
     recorded = (await store.read(chat.key)).approvals
     asked = find_asked_calls(chat.key, session.events, recorded)
-    await chat.append(outcome_events(call for call in asked if call.key in (*late, *lost) and call.is_undelivered))
+    await chat.append(outcome_events(call for call in asked if call.is_undelivered and call.approval.is_final))
+
+
+def _moved_at(approval: Approval) -> float:
+    return approval.decided_at or approval.asked_at

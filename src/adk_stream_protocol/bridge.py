@@ -13,7 +13,7 @@ from urllib.parse import quote
 from starlette.requests import HTTPConnection, Request
 from starlette.responses import Response
 
-from .adk.asked_calls import SessionCall, find_asked_calls
+from .adk.asked_calls import SessionCall, find_asked_calls, outcome_events
 from .adk.chat import Chat, MessageIds
 from .adk.content import encode_content
 from .adk.gate import ApprovalGate, ApprovalPolicy
@@ -392,12 +392,15 @@ class ChatBridge:
 
     async def _history(self, chat: Chat, events: "list[Event]", sdk_version: str | None) -> list[UIMessage]:
         run = self._runs.get(chat.key)
+        approvals = await self._approvals(chat.key)
+        asked = find_asked_calls(chat.key, events, approvals.values())
+        untold = outcome_events(call for call in asked if call.is_undelivered and call.approval.runs == "browser")
         return await encode_history(
             chat,
-            events,
+            [*events, *untold],
             sdk_version=decode_sdk_version(None, sdk_version) or self._sdk_version,
             approval_style=self._approval_style,
-            approvals=await self._approvals(chat.key),
+            approvals=approvals,
             running=run.message_id if run is not None else None,
         )
 

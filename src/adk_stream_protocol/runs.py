@@ -53,6 +53,7 @@ class ChatRuns:
         if chat in self._runs:
             return None
         self._runs[chat] = None  # ours from here on, also while we wait for the store
+        lease: Lease | None = None
         try:
             lease = await self._store.acquire(chat, self._lease_s)
             if lease is None:
@@ -65,6 +66,9 @@ class ChatRuns:
                 snapshot = await self._store.read(chat)
         except BaseException:
             del self._runs[chat]
+            if lease is not None:
+                with suppress(StoreUnavailable):
+                    await self._store.release(lease)
             raise
         self._leases[chat] = lease
         self._gate.begin_run(lease)

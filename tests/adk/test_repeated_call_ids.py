@@ -76,14 +76,7 @@ def test_a_second_call_of_the_browsers_has_an_output_of_its_own_or_none(kind: An
     run(scenario)
 
 
-_REVERSED = pytest.param(
-    (1, 0),
-    id="(1, 0)",
-    marks=pytest.mark.xfail(reason="ADK tells results in the order in which they came, and drops ids", strict=True),
-)
-
-
-@pytest.mark.parametrize("order", ["together", (0, 1), _REVERSED], ids=str)
+@pytest.mark.parametrize("order", ["together", (0, 1), (1, 0)], ids=str)
 def test_outputs_reach_a_model_without_ids_in_the_order_of_its_calls(order: Any) -> None:
     async def scenario() -> None:
         calls = [

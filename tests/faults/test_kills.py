@@ -8,6 +8,7 @@ import signal
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -194,8 +195,9 @@ def test_a_killed_worker_costs_no_work_and_no_double_effect(
             steps = (STEPS * BATCH)[: min(BATCH, kills - killed.total())]
             victims = ask(pool, steps, f"b{killed.total()}", calls=(1, 1, 3))
             kill(pool, victims)
-            retry(pool, victims[::2])
-            recover(pool, victims[1::2])
+            with ThreadPoolExecutor() as at_once:
+                for work in [at_once.submit(retry, pool, victims[::2]), at_once.submit(recover, pool, victims[1::2])]:
+                    work.result()
             retry(pool, victims)  # the last ones that were not even decided; to all others nothing happens any more
             states += asyncio.run(check(url, pool, victims))
             killed += Counter(steps)

@@ -14,6 +14,7 @@ from google.adk.models.llm_response import LlmResponse
 from google.genai import types
 
 from adk_stream_protocol import ChatBridge, Limits
+from adk_stream_protocol.errors import LocalProtocolError
 from adk_stream_protocol.testing import ChatClient, call, text
 from support.apps import app_of, bridge_with, model_of, user_of
 from support.asgi import exchange
@@ -291,6 +292,20 @@ def test_a_failure_of_our_own_is_a_500_that_tells_nothing(caplog: Any) -> None:
         asyncio.run(scenario())
     assert "RuntimeError" in caplog.text
     assert "SECRET" not in caplog.text
+
+
+def test_a_bug_of_ours_is_told_without_its_words() -> None:
+    async def scenario() -> None:
+        async def out_of_grammar(*_: Any) -> Any:
+            raise LocalProtocolError("tool call is held, not done")
+
+        bridge = bridge_with()
+        bridge.open_turn = out_of_grammar
+        answer = await exchange(app_of(bridge), body=turn_body())
+        assert answer.status == 500
+        assert json.loads(answer.body)["error"] == {"code": "internal", "message": "The server failed. Try again."}
+
+    asyncio.run(scenario())
 
 
 def test_a_second_turn_is_told_when_to_come_again() -> None:

@@ -38,7 +38,7 @@ class SessionCall(AskedCall):
 
 
 def find_asked_calls(chat: ChatKey, events: list[Event], approvals: Iterable[Approval]) -> list[SessionCall]:
-    """In the order in which they were asked. Calls that a rewind took back are gone, and so are their approvals."""
+    """In the order of the session. Calls that a rewind took back are gone, and so are their approvals."""
     found: dict[CallKey, tuple[str, str, Event]] = {}
     confirmations: dict[CallKey, tuple[str, Event]] = {}
     results: set[CallKey] = set()
@@ -82,7 +82,8 @@ def find_asked_calls(chat: ChatKey, events: list[Event], approvals: Iterable[App
                 has_result=key in results,
             )
         )
-    return asked
+    places = {key: place for place, key in enumerate(found)}
+    return sorted(asked, key=lambda call: places[call.key])
 
 
 def _input_request(chat: ChatKey, key: CallKey, call: types.FunctionCall, event: Event) -> Approval:

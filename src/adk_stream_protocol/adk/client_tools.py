@@ -1,6 +1,7 @@
 """Tools that the browser executes: for ADK a long-running call, for the client one that it answers."""
 
 import inspect
+import warnings
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, get_type_hints
 
@@ -83,7 +84,9 @@ def fits(output: Any, schema: Mapping[str, Any] | None) -> bool:
 
 def _declaration(function: Callable[..., Any]) -> types.FunctionDeclaration:
     # The way in which ADK reads a function, so that both kinds of tools look alike to the model.
-    declaration = FunctionTool(function)._get_declaration()  # pyright: ignore[reportPrivateUsage]
+    with warnings.catch_warnings():  # on Vertex it calls its own way deprecated
+        warnings.simplefilter("ignore", DeprecationWarning)
+        declaration = FunctionTool(function)._get_declaration()  # pyright: ignore[reportPrivateUsage]
     if declaration is None:
         raise ConfigurationError(f"{function!r} cannot be declared to a model.")
     return declaration

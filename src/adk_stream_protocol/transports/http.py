@@ -13,7 +13,7 @@ from starlette.types import Message, Receive, Scope, Send
 
 from ..bridge import ChatBridge
 from ..chunk_log import ChunkLog
-from ..errors import BridgeError, RunActive, WrongMediaType
+from ..errors import BridgeError, LocalProtocolError, RunActive, WrongMediaType
 from ..limits import Limits
 from ..protocol import sse
 from ..protocol.replay import replayed
@@ -64,7 +64,8 @@ async def answering(bridge: ChatBridge, request: Request, work: Awaitable[Respon
 
 def _refusal(error: BridgeError) -> Response:
     headers = {"retry-after": str(error.retry_after_s)} if isinstance(error, RunActive) else None
-    return JSONResponse({"error": {"code": error.code, "message": str(error)}}, error.status, headers)
+    message = error.public_text if isinstance(error, LocalProtocolError) else str(error)
+    return JSONResponse({"error": {"code": error.code, "message": message}}, error.status, headers)
 
 
 async def _read_body(request: Request, limits: Limits) -> bytes:
