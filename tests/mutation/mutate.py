@@ -56,6 +56,17 @@ TARGETS = {
         ["tests/protocol/test_approvals.py", "tests/protocol/test_approvals_explored.py"],
     ),
     "digest": Target("adk_stream_protocol.protocol.digest", ["tests/protocol/test_digest.py"]),
+    "gate": Target(
+        "adk_stream_protocol.adk.gate",
+        [
+            "tests/adk/test_gate.py",
+            "tests/adk/test_gate_record.py",
+            "tests/adk/test_gate_failures.py",
+            "tests/adk/test_gate_plugins.py",
+            "tests/adk/test_client_tools.py",
+            "tests/adk/test_repeated_call_ids.py",
+        ],
+    ),
 }
 
 

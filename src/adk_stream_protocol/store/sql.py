@@ -9,6 +9,7 @@ import hashlib
 import importlib
 import logging
 import sqlite3
+import time
 import uuid
 from collections.abc import AsyncGenerator, Callable, Coroutine, Generator, Sequence
 from contextlib import asynccontextmanager, closing, contextmanager, nullcontext
@@ -94,8 +95,16 @@ def _prepare_sqlite(engine: AsyncEngine) -> None:
     """Past the engine, since aiosqlite leaves the thread behind of a connection that could not be opened."""
     (file_name,), given = engine.dialect.create_connect_args(engine.url)
     options: dict[str, Any] = {**given, "timeout": _PATIENCE_S}
+    give_up_at = time.monotonic() + _PATIENCE_S
     with closing(sqlite3.connect(file_name, **options)) as file:
-        file.execute("PRAGMA journal_mode=WAL")
+        while True:
+            try:
+                file.execute("PRAGMA journal_mode=WAL")
+                return
+            except sqlite3.OperationalError as error:  # SQLite does not wait for this, if another process is at it
+                if "locked" not in str(error) or time.monotonic() > give_up_at:
+                    raise
+                time.sleep(0.05)
 
 
 _DATABASES = {
