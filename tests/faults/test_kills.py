@@ -259,17 +259,3 @@ def test_an_outcome_is_told_also_to_a_person_who_writes_something_else_first(tmp
             for victim, message in zip(victims, messages_of(worker, victims), strict=True):
                 (part,) = _calls(message)
                 assert part["state"] == ("output-available" if victim.step == "after_record" else "output-error")
-
-
-@pytest.mark.figures
-@pytest.mark.parametrize("database", [sqlite_url, postgres_url] if FULL_SIZE else [sqlite_url])
-def test_a_worker_that_comes_back_leaves_the_work_of_its_successor_alone(database: Database, tmp_path: Path) -> None:
-    """Here it comes back while the other has not finished: neither record nor session may tell of a call that was not
-    run, since it is running."""
-    pairs = [(ours, theirs) for ours in ("after_lease", "after_claim") for theirs in ("after_claim", *BEGUN)]
-    with database() as url:
-        pool = WorkerPool(url, tmp_path)
-        asked = ask(pool, [theirs for _, theirs in pairs], "s", calls=[1])
-        for (ours, _), victim in zip(pairs, asked, strict=True):
-            with frozen(pool, victim, lease_s=LEASE_S * 30), frozen(pool, Victim(ours, victim.asked)):
-                pass
