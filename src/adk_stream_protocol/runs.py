@@ -130,7 +130,11 @@ class ChatRuns:
             for call in calls:
                 with suppress(NotAllowed):
                     await advance(
-                        self._store, lease.chat, call, lambda found, _: approvals.lose_run(found, living_run=None)
+                        self._store,
+                        lease.chat,
+                        call,
+                        lambda found, _: approvals.lose_run(found, living_run=None),
+                        lease,
                     )
                     await advance(
                         self._store, lease.chat, call, lambda found, _: approvals.give_up(found, result=result), lease

@@ -19,11 +19,10 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from multiprocessing.connection import wait
 from multiprocessing.process import BaseProcess
 from pathlib import Path
-from queue import SimpleQueue
 from typing import NamedTuple
 
 import pytest
@@ -76,39 +75,59 @@ class Verdict(NamedTuple):
 
 
 class Copies:
-    """Copies of a package, one for each process, and the tests run on them."""
+    """Copies of a package, one for each process, and the tests run on them.
+
+    One thread alone starts and awaits the processes: `start()` collects what has ended, and takes the exit code from
+    under another thread that is about to read it.
+    """
 
     def __init__(self, target: Target, directory: Path) -> None:
         self._target = target
         self._context = multiprocessing.get_context("forkserver")
         # All test runs are forked from one process that has what they need, ADK above all.
         self._context.set_forkserver_preload(["pytest", "hypothesis", target.package.name])
-        self._free: SimpleQueue[Path] = SimpleQueue()
+        self._free: list[Path] = []
         for number in range(PROCESSES):
             copy = directory / str(number)
             shutil.copytree(target.package, copy / target.package.name, ignore=shutil.ignore_patterns("__pycache__"))
             compileall.compile_dir(copy, quiet=2)
             # Mutants of one size and one second would pass for each other.
             Path(importlib.util.cache_from_source(str(target.file_in(copy)))).unlink()
-            self._free.put(copy)
+            self._free.append(copy)
         self.original = target.file_in(copy).read_text(encoding="utf-8")
 
-    def passes(self, source: str) -> bool:
-        """Whether the tests pass with this text in the place of the target's own."""
-        copy = self._free.get()
-        try:
+    def pass_on(self, sources: Iterable[str]) -> list[bool]:
+        """For each text in the place of the target's own: whether the tests pass."""
+        passed: dict[int, bool] = {}
+        running: dict[int, tuple[int, Path, BaseProcess, float]] = {}
+        for number, source in enumerate(sources):
+            while not self._free:
+                self._collect(running, passed)
+            copy = self._free.pop()
             self._target.file_in(copy).write_text(source, encoding="utf-8")
             tests = self._context.Process(target=_run_tests, args=(copy, self._target.module, self._target.tests))
             tests.start()
-            tests.join(TIMEOUT_S)
-            if tests.is_alive():
+            running[tests.sentinel] = (number, copy, tests, time.monotonic() + TIMEOUT_S)
+        while running:
+            self._collect(running, passed)
+        return [passed[number] for number in sorted(passed)]
+
+    def _collect(self, running: dict[int, tuple[int, Path, BaseProcess, float]], passed: dict[int, bool]) -> None:
+        """Wait until at least one of the test runs has ended, of itself or for taking too long."""
+        earliest = min(deadline for *_, deadline in running.values())
+        ended = wait(running, max(0, earliest - time.monotonic()))
+        for sentinel, (number, copy, tests, deadline) in list(running.items()):
+            is_late = sentinel not in ended and time.monotonic() >= deadline
+            if sentinel not in ended and not is_late:
+                continue
+            if is_late:
                 _kill(tests)
-                return False
-        finally:
-            self._free.put(copy)
-        if tests.exitcode not in (0, 1, 2):  # passed; failed; could not be collected
-            raise SystemExit(f"the tests of {self._target.module} could not be run: exit code {tests.exitcode}")
-        return tests.exitcode == 0
+            tests.join()
+            del running[sentinel]
+            self._free.append(copy)
+            if not is_late and tests.exitcode not in (0, 1, 2):  # passed; failed; could not be collected
+                raise SystemExit(f"the tests of {self._target.module} could not be run: exit code {tests.exitcode}")
+            passed[number] = not is_late and tests.exitcode == 0
 
 
 def _run_tests(copy: Path, module: str, tests: Sequence[str]) -> None:
@@ -135,19 +154,16 @@ def _kill(process: BaseProcess) -> None:
     assert process.pid
     with suppress(ProcessLookupError):
         os.killpg(process.pid, signal.SIGKILL)
-    process.join()
 
 
 def judge(target: Target) -> Iterator[Verdict]:
     with tempfile.TemporaryDirectory() as directory:
         copies = Copies(target, Path(directory).resolve())
-        if not copies.passes(copies.original):
+        if not all(copies.pass_on([copies.original])):
             raise SystemExit(f"the tests of {target.module} fail without any mutation")
         mutants = list(mutants_of(copies.original))
-        with ThreadPoolExecutor(PROCESSES) as pool:
-            survived = pool.map(copies.passes, (mutant.source for mutant in mutants))
-            for mutant, survives in zip(mutants, survived, strict=True):
-                yield Verdict(mutant, not survives)
+        for mutant, survives in zip(mutants, copies.pass_on(mutant.source for mutant in mutants), strict=True):
+            yield Verdict(mutant, not survives)
 
 
 def report(name: str) -> bool:

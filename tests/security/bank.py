@@ -4,6 +4,7 @@ Four tools, one of each kind: `pay` runs here and is approved first, `balance` r
 browser, `locate` does so when the person agrees.
 """
 
+import asyncio
 import json
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from typing import Any
@@ -15,7 +16,7 @@ from google.adk.tools import FunctionTool
 from adk_stream_protocol import ChatBridge, client_tool
 from adk_stream_protocol.protocol.approvals import ChatKey
 from adk_stream_protocol.store.memory import MemoryStore
-from adk_stream_protocol.testing import Answer, ChatClient, Reply, ScriptedModel
+from adk_stream_protocol.testing import Answer, ChatClient, Reply, ScriptedModel, call
 from support.apps import app_of, user_of
 from support.asgi import Exchange, exchange
 
@@ -189,4 +190,12 @@ def confirmation_of(part: Part, output: Any, **changes: Any) -> Part:
     }
 
 
-Scenario = Callable[[Bank], Coroutine[Any, Any, None]]
+# What the tests have in common.
+
+PAID = {"paid": 1}
+PAYING: list[Reply] = [[call("pay", amount=1, to="Hanako")], "Paid."]
+NOT_BOOLEANS: list[Any] = ["yes", "true", "True", 1, 1.0, None, {}, {"approved": True}, [True], ""]
+
+
+def in_a_bank(scenario: Callable[[Bank], Coroutine[Any, Any, None]], *replies: Reply) -> None:
+    asyncio.run(scenario(Bank(*replies)))
