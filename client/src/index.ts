@@ -1,0 +1,13 @@
+export { type BindableChat, bindChat } from "./bind-chat.ts";
+export type { WebSocketConstructor, WebSocketLike } from "./connection.ts";
+export type { LiveEvent, LiveListener } from "./frames.ts";
+export type { LiveChatTransportOptions, Timing } from "./options.ts";
+export {
+  type AnswerableChat,
+  type CallHandler,
+  claimCall,
+  type PendingCall,
+  runPendingCalls,
+} from "./pending-calls.ts";
+export { ChatRefusedError } from "./request.ts";
+export { LiveChatTransport } from "./transport.ts";

@@ -1,0 +1,316 @@
+/** The transport for `useChat`: requests in, streams out, and the frames of ours beside them. */
+import type { ChatTransport, UIMessage, UIMessageChunk } from "ai";
+import { encodeBase64 } from "./base64.ts";
+import type { Connection, WebSocketConstructor } from "./connection.ts";
+import { audioRate, BINARY_PROTOCOL, type LiveEvent, type LiveListener, OWN, parseFrame, readEvent } from "./frames.ts";
+import { Link } from "./link.ts";
+import {
+  DEFAULT_TIMING,
+  type LiveChatTransportOptions,
+  mergeHeaders,
+  type PreparedResume,
+  resolve,
+  socketUrl,
+  type Timing,
+} from "./options.ts";
+import { LiveRequest, lostConnection, type RequestFrame } from "./request.ts";
+
+type SendOptions<M extends UIMessage> = Parameters<ChatTransport<M>["sendMessages"]>[0];
+/** Older releases hand over no signal here. */
+type ResumeOptions<M extends UIMessage> = Parameters<ChatTransport<M>["reconnectToStream"]>[0] & {
+  abortSignal?: AbortSignal;
+};
+
+/** Two seconds of voice. What waits longer is better not said at all. */
+const MAX_WAITING_VOICE_BYTES = 64_000;
+
+export class LiveChatTransport<M extends UIMessage = UIMessage> implements ChatTransport<M> {
+  /** `resumeStream()` brings the whole message again. */
+  readonly resumeStreamIsReplay = true;
+
+  readonly #options: LiveChatTransportOptions<M>;
+  readonly #timing: Timing;
+  readonly #link: Link;
+  readonly #requests = new Set<LiveRequest>();
+  /** In the order of their `attach` frames, the same chat once for each that asked. */
+  readonly #attached: string[] = [];
+  readonly #listeners = new Set<LiveListener>();
+  #isUp = false;
+  /** A `stop` that found no socket is worth telling until then. */
+  #stopUntil = 0;
+
+  constructor(options: LiveChatTransportOptions<M>) {
+    this.#options = options;
+    this.#timing = { ...DEFAULT_TIMING, ...options.timing };
+    const link = {
+      params: () => resolve(options.params ?? {}),
+      makeSocket: (params: Record<string, string>) => {
+        const WebSocket = options.webSocket ?? (globalThis.WebSocket as WebSocketConstructor | undefined);
+        if (WebSocket === undefined) throw new Error("There is no WebSocket here: hand one over as `webSocket`.");
+        return new WebSocket(socketUrl(options.url, params), options.protocols ?? [BINARY_PROTOCOL]);
+      },
+      liveness: this.#timing,
+      backoff: this.#timing.backoff,
+    };
+    this.#link = new Link(link, {
+      opened: (connection) => this.#opened(connection),
+      text: (connection, text) => this.#received(connection, text),
+      binary: ({ audio }, pcm) => this.#emit({ type: "audio", ...audio, pcm }),
+      closed: (connection) => this.#closed(connection),
+      refused: (error) => this.#failAll(error),
+      isNeeded: () => this.#requests.size > 0 || this.#attached.length > 0 || this.#stopUntil > Date.now(),
+    });
+  }
+
+  async sendMessages(options: SendOptions<M>): Promise<ReadableStream<UIMessageChunk>> {
+    const { chatId: id, messages, trigger, messageId, metadata, abortSignal } = options;
+    const { headers, body } = await this.#ownFields(options);
+    const prepared = await this.#options.prepareSendMessagesRequest?.({
+      id,
+      messages,
+      requestMetadata: metadata,
+      body,
+      headers,
+      trigger,
+      messageId,
+    });
+    const frame: RequestFrame = {
+      type: "send",
+      id,
+      trigger,
+      messageId,
+      messages: prepared?.messages ?? messages,
+      ...this.#fields(prepared, headers, body, metadata),
+    };
+    const continued = messages.find((message) => message.id === messageId) ?? messages.at(-1);
+    const isAnswer = trigger === "submit-message" && continued?.role === "assistant";
+    return this.#start(frame, isAnswer, abortSignal, messages).stream;
+  }
+
+  async reconnectToStream(options: ResumeOptions<M>): Promise<ReadableStream<UIMessageChunk> | null> {
+    const { chatId: id, metadata, abortSignal } = options;
+    const { headers, body } = await this.#ownFields(options);
+    const prepared = await this.#options.prepareReconnectToStreamRequest?.({
+      id,
+      requestMetadata: metadata,
+      body,
+      headers,
+    });
+    const fields = this.#fields(prepared, headers, body, metadata);
+    return this.#start({ type: "resume", id, lastSequence: undefined, ...fields }, true, abortSignal, []).answer;
+  }
+
+  /** Whether a request of this chat's is being answered. */
+  isActive(chatId: string): boolean {
+    return [...this.#requests].some((request) => request.chatId === chatId && !request.isAborted);
+  }
+
+  /** Hears of everything that is not the answer to a request. Returns how to end it. */
+  listen(listener: LiveListener): () => void {
+    this.#listeners.add(listener);
+    return () => void this.#listeners.delete(listener);
+  }
+
+  /**
+   * From here on, and on every socket to come, this client speaks for the chat and hears of its turns. A socket speaks
+   * for the chat that was attached last. Returns how to end it.
+   */
+  attach(chatId: string): () => void {
+    this.#attached.push(chatId);
+    if (this.#link.connection === undefined) this.#link.open();
+    else this.#link.connection.send({ type: "attach", requestId: OWN, id: chatId });
+    let isAttached = true;
+    return () => {
+      if (isAttached) this.#attached.splice(this.#attached.lastIndexOf(chatId), 1);
+      isAttached = false;
+    };
+  }
+
+  /** 16-bit little-endian mono samples at 16 kHz. Without a socket that takes them they are lost. */
+  sendAudio(pcm: ArrayBuffer): void {
+    const connection = this.#link.voice;
+    if (connection === undefined || connection.waitingBytes > MAX_WAITING_VOICE_BYTES) return;
+    if (connection.protocol === BINARY_PROTOCOL) connection.send(pcm);
+    else connection.send({ type: "audio", requestId: OWN, data: encodeBase64(pcm) });
+  }
+
+  /** The user begins or ends to speak, where the model is not left to find out. */
+  sendActivity(activity: "start" | "end"): void {
+    this.#link.voice?.send({ type: `activity-${activity}`, requestId: OWN });
+  }
+
+  /** What the model still has to say in this turn is dropped. */
+  interrupt(): void {
+    this.#link.voice?.send({ type: "interrupt", requestId: OWN });
+  }
+
+  /** Ends the live session of the attached chat: model, tools, stream. */
+  stop(): void {
+    if (this.#link.connection !== undefined) return this.#link.connection.send({ type: "stop", requestId: OWN });
+    this.#stopUntil = Date.now() + this.#timing.giveUpMs;
+    this.#link.open();
+  }
+
+  /** Closes the connection and fails what is being answered. A later request opens a new one. */
+  close(): void {
+    this.#stopUntil = 0;
+    this.#failAll(new Error("The chat transport was closed."));
+    this.#link.close();
+  }
+
+  async #ownFields({ headers, body, abortSignal }: Pick<ResumeOptions<M>, "headers" | "body" | "abortSignal">) {
+    abortSignal?.throwIfAborted();
+    const [ownHeaders, ownBody] = await Promise.all([resolve(this.#options.headers), resolve(this.#options.body)]);
+    return { headers: mergeHeaders(ownHeaders, headers), body: { ...ownBody, ...body } };
+  }
+
+  #fields(prepared: PreparedResume | undefined, headers: Record<string, string>, body: object, metadata: unknown) {
+    const { sdkVersion } = this.#options;
+    return {
+      headers: prepared?.headers === undefined ? headers : mergeHeaders(prepared.headers),
+      body: { ...(sdkVersion === undefined ? {} : { sdkVersion }), ...(prepared?.body ?? body) },
+      metadata,
+    };
+  }
+
+  #start(frame: RequestFrame, isRepeatable: boolean, signal: AbortSignal | undefined, messages: M[]): LiveRequest {
+    signal?.throwIfAborted();
+    const request = new LiveRequest({
+      frame,
+      isRepeatable,
+      messages,
+      onlyChunksOf5: this.#options.sdkVersion === 5,
+      cancelled: (cancelled) => this.#abort(cancelled),
+    });
+    this.#requests.add(request);
+    signal?.addEventListener("abort", () => this.#abort(request, signal.reason), { once: true });
+    const { connection } = this.#link;
+    if (connection !== undefined && (isRepeatable || connection.isFresh)) {
+      this.#bind(request, connection);
+    } else {
+      this.#wait(request);
+      if (connection === undefined) this.#link.open();
+      else connection.ask();
+    }
+    return request;
+  }
+
+  #bind(request: LiveRequest, connection: Connection): void {
+    request.connection = connection;
+    connection.send(request.nextFrame());
+    if (request.isAborted) {
+      connection.send({ type: "abort", requestId: request.requestId });
+      this.#forget(request);
+    } else if (!connection.isProven) {
+      this.#wait(request);
+    }
+  }
+
+  #wait(request: LiveRequest): void {
+    request.waitAtMost(this.#timing.giveUpMs, () => {
+      request.fail(lostConnection());
+      this.#forget(request);
+    });
+  }
+
+  #abort(request: LiveRequest, reason?: unknown): void {
+    if (request.isOver) return;
+    const isKnownToServer = request.isSent && !request.isComplete;
+    request.abort(reason instanceof Error ? reason : new DOMException("The request was aborted.", "AbortError"));
+    if (!isKnownToServer) return this.#forget(request);
+    if (request.connection?.isOpen) {
+      request.connection.send({ type: "abort", requestId: request.requestId });
+      this.#forget(request);
+    } else {
+      request.isAborted = true;
+      this.#wait(request);
+    }
+  }
+
+  #forget(request: LiveRequest): void {
+    request.stopWaiting();
+    this.#requests.delete(request);
+    this.#leaveOldSockets();
+  }
+
+  #leaveOldSockets(): void {
+    this.#link.leave((connection) => ![...this.#requests].some((request) => request.connection === connection));
+  }
+
+  #failAll(error: Error): void {
+    for (const request of this.#requests) {
+      request.fail(error);
+      this.#forget(request);
+    }
+  }
+
+  /** The socket is alive: what waited for one can be said. */
+  #bindWaiting(connection: Connection): void {
+    for (const request of this.#requests) if (request.connection === undefined) this.#bind(request, connection);
+  }
+
+  #opened(connection: Connection): void {
+    this.#bindWaiting(connection);
+    for (const id of new Set(this.#attached)) connection.send({ type: "attach", requestId: OWN, id });
+    if (this.#stopUntil > Date.now()) connection.send({ type: "stop", requestId: OWN });
+    this.#stopUntil = 0;
+    this.#leaveOldSockets();
+    this.#setUp(true);
+  }
+
+  #closed(connection: Connection): void {
+    for (const request of this.#requests) {
+      if (request.connection !== connection) continue;
+      request.connection = undefined;
+      if (request.isComplete) {
+        request.end();
+        this.#forget(request);
+      } else if (this.#link.connection !== undefined) {
+        this.#bind(request, this.#link.connection);
+      } else {
+        this.#wait(request);
+      }
+    }
+    this.#setUp(this.#link.connection !== undefined);
+  }
+
+  #received(connection: Connection, text: string): void {
+    for (const request of this.#requests) if (request.connection === connection) request.stopWaiting();
+    if (connection === this.#link.connection) this.#bindWaiting(connection);
+    const frame = parseFrame(text);
+    if (frame === undefined) return;
+    if (frame.requestId !== OWN) {
+      const request = [...this.#requests].find(({ requestId }) => requestId === frame.requestId);
+      if (request === undefined) return;
+      request.receive(frame);
+      if (request.isOver) this.#forget(request);
+    } else if (frame.type === "reconnect") {
+      this.#link.move(connection);
+    } else {
+      if (frame.type === "audio" && frame.data === undefined) {
+        connection.audio = { rate: audioRate(frame), id: typeof frame.id === "string" ? frame.id : undefined };
+      }
+      const event = readEvent(frame);
+      if (event !== undefined) this.#emit(event);
+    }
+  }
+
+  #setUp(isUp: boolean): void {
+    if (this.#isUp === isUp) return;
+    this.#isUp = isUp;
+    this.#emit({ type: "connection", state: isUp ? "open" : "lost" });
+  }
+
+  #emit(event: LiveEvent): void {
+    for (const listener of [...this.#listeners]) {
+      try {
+        listener(event);
+      } catch (error) {
+        // A listener's mistake is reported as any uncaught one, and takes no response with it.
+        queueMicrotask(() => {
+          throw error;
+        });
+      }
+    }
+  }
+}
