@@ -20,6 +20,7 @@ import threading
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
+from functools import cache
 from http.server import BaseHTTPRequestHandler
 from typing import Any, Final, Self
 
@@ -151,6 +152,16 @@ def _whole_response(chunks: Sequence[Chunk]) -> Chunk:
     return {**response, "candidates": [{**candidate, **content}]}
 
 
+@cache  # new keys for every test would take most of its time
+def _tls_contexts() -> tuple[ssl.SSLContext, ssl.SSLContext]:
+    authority = trustme.CA()
+    server = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    authority.issue_cert("127.0.0.1").configure_cert(server)
+    client = ssl.create_default_context()
+    authority.configure_trust(client)
+    return server, client
+
+
 class FakeGemini:
     """Serves its turns on a port of its own and keeps the body of every request in `requests`."""
 
@@ -158,11 +169,7 @@ class FakeGemini:
         self.requests: list[dict[str, Any]] = []
         self._turns = list(turns)
         self._taking_turns = threading.Lock()
-        authority = trustme.CA()
-        self._server_tls = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
-        authority.issue_cert("127.0.0.1").configure_cert(self._server_tls)
-        self._client_tls = ssl.create_default_context()
-        authority.configure_trust(self._client_tls)
+        self._server_tls, self.client_tls = _tls_contexts()
 
     def __enter__(self) -> Self:
         self._server = _Server(self, self._server_tls)
@@ -188,14 +195,15 @@ class FakeGemini:
         """ADK's Gemini on Vertex AI, the only flavour that may ask for streamed call arguments."""
         return self._wired(vertex=True)
 
-    def _wired(self, *, vertex: bool) -> Gemini:
+    def _wired(self, *, vertex: bool, name: str = "gemini-2.5-flash", **transport_options: Any) -> Gemini:
         transport = {
-            "verify": self._client_tls,
-            "ssl": self._client_tls,  # the name of `verify` where google-genai finds aiohttp installed
+            "verify": self.client_tls,
+            "ssl": self.client_tls,  # the name of `verify` where google-genai finds aiohttp installed
             "trust_env": False,  # no proxy of the machine may come between
+            **transport_options,
         }
         return Gemini(
-            model="gemini-2.5-flash",
+            model=name,
             base_url=self.base_url,
             # On aiohttp, google-genai would otherwise sleep for seconds and then ask again by itself.
             retry_options=HttpRetryOptions(attempts=1),
@@ -212,6 +220,10 @@ class FakeGemini:
             if not self._turns:
                 return HttpError(400, "FAILED_PRECONDITION", f"no turn for request {len(self.requests)}")
             return self._turns.pop(0)
+
+    def converse(self, request: BaseHTTPRequestHandler) -> None:
+        """A request to open a WebSocket. This one has none; see `fake_gemini_live`."""
+        request.send_error(404)
 
 
 # The same methods, the way the API of Google AI Studio and the way Vertex AI spells them.
@@ -253,6 +265,10 @@ class _Conversation(BaseHTTPRequestHandler):
 
     def log_message(self, format: str, *args: Any) -> None:
         pass
+
+    def do_GET(self) -> None:
+        self.close_connection = True
+        self.server.script.converse(self)
 
     def do_POST(self) -> None:
         body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))

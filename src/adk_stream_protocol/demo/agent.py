@@ -3,6 +3,7 @@
 import os
 
 from google.adk.agents import LlmAgent
+from google.adk.agents.run_config import RunConfig
 from google.adk.apps import App
 from google.adk.models import BaseLlm
 from google.genai import types
@@ -50,6 +51,12 @@ def build_agent(model: str | BaseLlm | None = None) -> LlmAgent:
 def build_app(model: str | BaseLlm | None = None) -> App:
     """The demo agent as an app that can pause for a person or a browser and resume later."""
     return App(name="adk_stream_demo", root_agent=build_agent(model), resumability_config=resumable())
+
+
+def demo_run_config(app: App) -> RunConfig | None:
+    """The offline model can write in live mode; live models of Gemini only speak."""
+    is_offline = isinstance(app.root_agent, LlmAgent) and isinstance(app.root_agent.model, OfflineModel)
+    return RunConfig(response_modalities=[types.Modality.TEXT]) if is_offline else None
 
 
 def _gemini_is_configured() -> bool:

@@ -1,6 +1,7 @@
 """A model that needs no key and no network: the same words always get the same answer.
 
 It streams as Gemini does through ADK: word by word as partial responses, then one response with everything.
+What it does in live mode is in `offline_live`.
 """
 
 import asyncio
@@ -8,14 +9,18 @@ import json
 import re
 import uuid
 from collections.abc import AsyncGenerator, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any
 
 from google.adk.models import BaseLlm
+from google.adk.models.base_llm_connection import BaseLlmConnection
 from google.adk.models.llm_request import LlmRequest
 from google.adk.models.llm_response import LlmResponse
 from google.genai import types
 
+from ..testing.live_session import Family, LiveSession
+from .offline_live import OfflineConversation
 from .phrases import PlannedCall, is_japanese, plan_calls, wants_reasoning, wants_story
 
 # English, Japanese. The good news is filled from the tool's result, the names of calls from their arguments.
@@ -156,11 +161,31 @@ class OfflineModel(BaseLlm):
     model: str = "offline"
     story_word_delay: float = 0.05
     """Seconds between the words of the long story, so that there is time to stop it."""
+    live_family: Family = "2.5"
+    """Whose ways it has in live mode: Gemini 2.5 makes one call at a time, Gemini 3 may make several at once."""
+    voice_piece_delay: float = 0.05
+    """Seconds between the pieces of 100 ms in which it repeats what was spoken."""
 
-    async def generate_content_async(
+    def generate_content_async(
         self, llm_request: LlmRequest, stream: bool = False
     ) -> AsyncGenerator[LlmResponse, None]:
-        parts = _reply(_last_turn(llm_request.contents))
+        return self._respond(llm_request, stream=stream)
+
+    @asynccontextmanager
+    async def connect(self, llm_request: LlmRequest) -> AsyncGenerator[BaseLlmConnection, None]:
+        def respond(contents: Sequence[types.Content]) -> AsyncGenerator[LlmResponse, None]:
+            request = llm_request.model_copy(update={"contents": list(contents)})
+            return self._respond(request, stream=True, one_call_at_a_time=self.live_family == "2.5")
+
+        session = LiveSession(llm_request, family=self.live_family, model_version=self.model)
+        conversation = OfflineConversation(session, respond, voice_piece_delay=self.voice_piece_delay)
+        with session.played_by(lambda _: conversation.hold()):
+            yield session.connection
+
+    async def _respond(
+        self, llm_request: LlmRequest, *, stream: bool, one_call_at_a_time: bool = False
+    ) -> AsyncGenerator[LlmResponse, None]:
+        parts = _reply(_last_turn(llm_request.contents), one_call_at_a_time=one_call_at_a_time)
         usage = _usage(llm_request, parts)
         delay = self.story_word_delay if parts[-1].text == _STORY else 0
         pieces = [piece for part in parts for piece in _pieces(part)] if stream else []
@@ -208,16 +233,19 @@ def _take_answer(call: types.FunctionCall, answers: list[types.FunctionResponse]
     return None
 
 
-def _reply(turn: _Turn) -> list[types.Part]:
+def _reply(turn: _Turn, *, one_call_at_a_time: bool) -> list[types.Part]:
     japanese = is_japanese(turn.text)
     rounds = plan_calls(turn.text)
+    if one_call_at_a_time:
+        rounds = [[call] for planned in rounds for call in planned]
     reply: list[types.Part] = []
     if wants_reasoning(turn.text) and not turn.calls:
         reply.append(types.Part(text=_reasoning(turn.text, rounds), thought=True))
     started = 0
     for planned in rounds:
-        if started >= len(turn.calls):
-            return reply + [_call_part(call) for call in planned]
+        missing = planned[max(0, len(turn.calls) - started) :]
+        if missing:
+            return reply + [_call_part(call) for call in missing]
         started += len(planned)
     reply.append(types.Part(text=_answer(turn, japanese)))
     return reply

@@ -47,6 +47,8 @@ class OnlyLoopbackHosts:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "lifespan" or _host_name(Headers(scope=scope)) in LOOPBACK_HOSTS:
             await self._app(scope, receive, send)
+        elif scope["type"] == "websocket":
+            await send({"type": "websocket.close", "code": 1008})
         else:
             await PlainTextResponse("Unknown host.", status_code=400)(scope, receive, send)
 
