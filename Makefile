@@ -1,5 +1,5 @@
 # Two commands for newcomers: `make demo` and `make test`. Each sets up whatever it needs, once.
-.PHONY: demo test setup lint typecheck check-core faults bench test-gemini constraints clean
+.PHONY: demo test test-python test-clients setup lint typecheck check-core faults bench test-gemini constraints clean
 .DELETE_ON_ERROR:
 
 PYTHON ?= python3
@@ -12,11 +12,19 @@ FALLBACK := $(BIN)/python -m pip install
 demo: .venv/.ready
 	@$(BIN)/adk-stream demo $(ARGS)
 
-setup: .venv/.ready tests/conformance/node_modules/.ready
+setup: .venv/.ready tests/conformance/node_modules/.ready client/node_modules/.ready
 
 test: setup lint check-core
-	@echo "== tests"
-	@$(RUN) $(BIN)/python -m pytest -q --ignore=tests/protocol
+	@echo "== tests, on two cores; each half tells when it is done"
+	@$(MAKE) --no-print-directory -j2 --output-sync=target test-python test-clients
+
+test-python: setup
+	@$(RUN) $(BIN)/python -m pytest -q --ignore=tests/protocol --ignore=tests/conformance
+
+# With the real clients in Node: those of the AI SDK, and our own.
+test-clients: setup
+	@$(RUN) $(BIN)/python -m pytest -q tests/conformance
+	@cd client && PATH="$(CURDIR)/$(BIN):$$PATH" npm test --silent
 
 # The pure core answers for every branch of its own, from its own tests alone.
 check-core: setup
@@ -40,6 +48,7 @@ faults: setup
 
 bench: .bench-venv/.ready
 	@.bench-venv/bin/python benchmarks/run.py $(ARGS)
+	@$(BIN)/python benchmarks/live_audio.py
 
 test-gemini: setup
 	@$(RUN) $(BIN)/python -m pytest -q -rs tests/gemini
@@ -55,6 +64,11 @@ test-gemini: setup
 tests/conformance/node_modules/.ready: tests/conformance/package.json tests/conformance/package-lock.json .venv/.ready
 	@echo "== setting up the AI SDK releases of the conformance tests"
 	cd tests/conformance && PATH="$(CURDIR)/$(BIN):$$PATH" npm install --no-audit --no-fund --ignore-scripts --no-save
+	@touch $@
+
+client/node_modules/.ready: client/package.json client/package-lock.json .venv/.ready
+	@echo "== setting up the npm package"
+	cd client && PATH="$(CURDIR)/$(BIN):$$PATH" npm install --no-audit --no-fund --ignore-scripts --no-save
 	@touch $@
 
 .bench-venv/.ready: pyproject.toml benchmarks/requirements.txt .venv/.ready

@@ -2,12 +2,13 @@
 
 import secrets
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
 import msgspec
 
-from .adk.asked_calls import SessionCall, find_asked_calls, outcome_events, plan_resumption
+from .adk.asked_calls import Events, SessionCall, find_asked_calls, outcome_events, parking_events, plan_resumption
 from .adk.chat import Chat, MessageIds
 from .adk.client_tools import fits
 from .adk.history import retell
@@ -45,13 +46,17 @@ async def take_answers(
     *,
     browser_s: float,
     limits: Limits,
+    announced: Events = (),
 ) -> Answered:
-    """Write down what counts of the client's answers. What does not is refused before anything is written."""
+    """Write down what counts of the client's answers. What does not is refused before anything is written.
+
+    `announced`: calls of which the session has no events.
+    """
     session = await chat.load()
     if session is None:
         raise NotFound
     snapshot = await store.read(chat.key)
-    asked = find_asked_calls(chat.key, session.events, snapshot.approvals)
+    asked = find_asked_calls(chat.key, [*session.events, *announced], snapshot.approvals)
     # Some models number their calls anew in every answer: a call's id means something within its message only.
     in_message = [call for call in asked if call.message_id == message_id]
     answers = [answer for answer in decode_answers(parts, in_message or asked) if not _is_another_output(answer)]
@@ -117,12 +122,18 @@ async def _record(store: Store, chat: ChatKey, answer: Answer[SessionCall], brow
 
 
 async def tell_outcome(
-    chat: Chat, approvals: Mapping[CallKey, Approval], translator: Translator, taken: Answered, start_id: str
+    chat: Chat,
+    approvals: Mapping[CallKey, Approval],
+    translator: Translator,
+    taken: Answered,
+    start_id: str,
+    announced: Events = (),
 ) -> ChunkLog:
     """What became of calls whose results are in the session already."""
     translator.waiting.approvals = approvals
     session = await chat.load()
-    message = _folded(await retell(translator, chat, session.events if session else [], taken.message_id))
+    events = [*(session.events if session else []), *announced]
+    message = _folded(await retell(translator, chat, events, taken.message_id))
     log = ChunkLog(_new_segment())
     wire_ids = [answer.asked.wire_id for answer in taken.answers]
     log.append(encode_chunks(encode_outcome(message, start_id, wire_ids)))
@@ -158,7 +169,7 @@ async def continue_message(
     translator.waiting.approvals = held.approvals
     # Of a tool that failed, or was lost, the client heard at the end of the segment before, unless it asks again.
     lost = {call.key for call in undelivered if call.approval.state in _ENDED_BADLY}
-    known = _known_outputs(answers, held.approvals) | (lost - answered)
+    known = known_outputs(answers, held.approvals) | (lost - answered)
     ids = MessageIds(user_message_id=None, message_id=message_id)
     resumption = plan_resumption(_in_whole_steps(undelivered, calls), ids)
     opening = translator.new_segment(start_id, taken_up, known)
@@ -170,7 +181,7 @@ async def continue_message(
         ids=ids,
         opening=opening,
         contents=resumption.messages,
-        appended=resumption.appended,
+        appended=[*parking_events(undelivered), *resumption.appended],
         answered=taken_up,
         **run_options,
     )
@@ -213,7 +224,8 @@ def _as_if_unanswered(recorded: Mapping[CallKey, Approval], calls: Collection[Ca
     return {key: unanswered(found) if key in calls else found for key, found in recorded.items()}
 
 
-def _known_outputs(answers: Sequence[Answer[SessionCall]], recorded: Mapping[CallKey, Approval]) -> set[CallKey]:
+def known_outputs(answers: Sequence[Answer[SessionCall]], recorded: Mapping[CallKey, Approval]) -> set[CallKey]:
+    """The calls whose recorded output these answers have brought."""
     return {
         answer.asked.key
         for answer in answers
@@ -247,6 +259,31 @@ async def catch_up(store: Store, chat: Chat, held: Held) -> None:
     recorded = (await store.read(chat.key)).approvals
     asked = find_asked_calls(chat.key, session.events, recorded)
     await chat.append(outcome_events(call for call in asked if call.is_undelivered and call.approval.is_final))
+
+
+async def refuse_call(store: Store, chat: ChatKey, call: CallKey, reason: str) -> None:
+    """Nobody will answer this call any more."""
+
+    def refuse(found: Approval, now: float) -> Approval:
+        if found.state is State.PENDING:
+            return approvals.decide(found, by=chat.user_id, approved=False, now=now, reason=reason)
+        if found.runs == "browser" and found.state is State.APPROVED:
+            return approvals.take_output(found, by=chat.user_id, result={"error": f"Not run: {reason}."}, now=now)
+        return found  # its tool is running, or has run
+
+    with suppress(NotAllowed):
+        await advance(store, chat, call, refuse)
+
+
+async def park_calls(store: Store, chat: Chat) -> None:
+    """A live session has ended. What it has asked is left as request mode would have left it."""
+    recorded = (await store.read(chat.key)).approvals
+    session = await chat.load() if any(found.approval_id for found in recorded) else None
+    if session is not None:
+        asked = find_asked_calls(chat.key, session.events, recorded)
+        # ADK may have held a result back for a sibling that has none.
+        ended = [call for call in asked if call.is_undelivered and call.approval.is_final]
+        await chat.append([*parking_events(call for call in asked if call not in ended), *outcome_events(ended)])
 
 
 def _moved_at(approval: Approval) -> float:

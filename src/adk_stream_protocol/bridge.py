@@ -4,7 +4,7 @@ import asyncio
 import inspect
 import logging
 import secrets
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, TypedDict
@@ -18,19 +18,30 @@ from .adk.chat import Chat, MessageIds
 from .adk.content import encode_content
 from .adk.gate import ApprovalGate, ApprovalPolicy
 from .adk.history import encode_history, find_turn, title_of, waits_for_the_user
-from .adk.request_run import RequestRun, RunRequest, effective_run_config
+from .adk.live_message import LiveMessage
+from .adk.live_run import LiveListener, LiveRun, LiveServices
+from .adk.request_run import RequestRun, RunRequest, effective_live_config, effective_run_config
 from .adk.runner import AgentLike, build_runner
 from .adk.translator import Translator
-from .answering import catch_up, continue_message, take_answers, tell_outcome
+from .answering import (
+    catch_up,
+    continue_message,
+    known_outputs,
+    park_calls,
+    refuse_call,
+    take_answers,
+    tell_outcome,
+)
 from .chunk_log import ChunkLog
-from .errors import ConfigurationError, NotFound, NoUser, RunActive, StoreUnavailable
+from .errors import ConfigurationError, MalformedRequest, NotFound, NoUser, RunActive, StoreUnavailable
 from .limits import Limits
 from .protocol.answers import Answer
 from .protocol.approvals import Approval, CallKey, ChatKey
 from .protocol.chunks import SdkVersion
 from .protocol.fold import UIMessage
+from .protocol.frames import Send, sdk_version_of
 from .protocol.messages import ApprovalStyle
-from .protocol.turn import Turn, decode_body, decode_sdk_version, decode_turn, is_chat_id
+from .protocol.turn import Turn, decode_body, decode_sdk_version, decode_turn, is_chat_id, read_turn
 from .runs import ChatRuns, Held
 from .store import open_store
 from .store.base import Store
@@ -113,7 +124,7 @@ class ChatBridge:
         self._policy = approvals or ApprovalPolicy()
         self._store = open_store(store)
         self._owns_store = self._store is not store
-        gate = ApprovalGate(self._store, self._policy, self.limits.lease_s)
+        self._gate = gate = ApprovalGate(self._store, self._policy, self.limits.lease_s)
         self._runner = build_runner(
             agent,
             app_name=app_name,
@@ -131,6 +142,9 @@ class ChatBridge:
         self._runs = ChatRuns(self._store, gate, self.limits.lease_s)
         self._recovering: asyncio.Task[None] | None = None
         self._attempts: Counter[CallKey] = Counter()
+        self.before_close: list[Callable[[], Awaitable[None]]] = []
+        """What its transports have to do first."""
+        self._listeners: defaultdict[ChatKey, set[LiveListener]] = defaultdict(set)
 
     # The transports stand above the bridge; these two are its only look upwards.
 
@@ -148,6 +162,8 @@ class ChatBridge:
 
     async def aclose(self) -> None:
         """Stop what runs and let go of the runner. For those who do not use the router's lifespan."""
+        for close in self.before_close:
+            await close()
         if self._recovering is not None:
             self._recovering.cancel()
         await self._runs.stop_all()
@@ -177,7 +193,7 @@ class ChatBridge:
             turn = await asyncio.to_thread(decode_turn, body, self.limits, sdk_version_header=header)
         else:
             turn = decode_turn(body, self.limits, sdk_version_header=header)
-        prepared = await self._prepared(connection, body)
+        prepared = await self._prepared(connection, lambda: decode_body(body))
         chat = self._chat(user, turn.chat_id, files_root)
         if turn.answers is not None:
             return await self._answer(chat, turn, turn.answers, prepared)
@@ -197,6 +213,8 @@ class ChatBridge:
         if turn.again is not None:
             session = await chat.load()
             past = session and turn.target_id and find_turn(session.events, turn.target_id)
+            if past and not past.is_alone:
+                raise MalformedRequest("What was said in a live session cannot be taken back.")
             if past:
                 if turn.again == "regenerate":
                     content, user_message_id = past.content, past.user_message_id
@@ -214,7 +232,14 @@ class ChatBridge:
         )
         return self._run(chat, held, request, translator, ChunkLog(secrets.token_urlsafe(3)))
 
-    async def _answer(self, chat: Chat, turn: Turn, parts: Sequence[dict[str, Any]], prepared: Prepared) -> ChunkLog:
+    async def _answer(
+        self,
+        chat: Chat,
+        turn: Turn,
+        parts: Sequence[dict[str, Any]],
+        prepared: Prepared,
+        by: LiveListener | None = None,
+    ) -> ChunkLog:
         """Write the answers down, and go on with the message that they belong to; or read what already does."""
         taken = await take_answers(
             self._store,
@@ -223,9 +248,18 @@ class ChatBridge:
             turn.message_id,
             browser_s=self._policy.browser_deadline_s,
             limits=self.limits,
+            announced=self._announced(chat.key),
         )
         start_id = turn.message_id or taken.message_id
         if taken.open_calls:
+            live = self._runs.get(chat.key)
+            if isinstance(live, LiveRun):
+                recorded = await self._approvals(chat.key)
+                known = known_outputs(taken.answers, recorded)
+                told = await live.take_up(taken.message_id, start_id, taken.open_calls, known, recorded, by)
+                if told is not None:
+                    return told
+                await live.end_if_idle()  # they are not its own: request mode takes them up
             place = await self._runs.wait_for(chat.key, taken.open_calls, self.limits.max_run_s)
             if place is None:
                 raise RunActive
@@ -237,10 +271,11 @@ class ChatBridge:
                 return log
             # Somebody else was faster, and has come to the end already.
         run = self._runs.get(chat.key)
-        if run is not None and run.message_id == taken.message_id:
+        if run is not None and run.message_id == taken.message_id and run.log is not None:
             return run.log
         translator = self._translator(chat, prepared, turn.sdk_version, turn.approval_style)
-        return await tell_outcome(chat, await self._approvals(chat.key), translator, taken, start_id)
+        recorded, announced = await self._approvals(chat.key), self._announced(chat.key)
+        return await tell_outcome(chat, recorded, translator, taken, start_id, announced)
 
     async def _continue(
         self,
@@ -272,6 +307,95 @@ class ChatBridge:
             return None
         log, request = segment
         return self._start(chat, self._run(chat, held, request, translator, log))
+
+    # -- a live session -----------------------------------------------------------------------------------------------
+
+    async def open_live_turn(
+        self, connection: HTTPConnection, user: str, frame: Send, files_root: str, by: LiveListener
+    ) -> ChunkLog:
+        """What a client has sent over a socket: words for the chat's live session, or answers."""
+        turn = read_turn(frame.request(), self.limits, sdk_version_header=sdk_version_of(frame))
+        prepared = await self._prepared(connection, lambda: {**(frame.body or {}), "id": frame.id})
+        chat = self._chat(user, turn.chat_id, files_root)
+        if turn.answers is not None:
+            log = await self._answer(chat, turn, turn.answers, prepared, by)
+        elif turn.again is not None:
+            raise MalformedRequest("In a live session nothing can be said again. Send it as a new message.")
+        else:
+            self.listen(user, turn.chat_id, by)
+            live = await self._live_run(chat, prepared)
+            translator = self._translator(chat, prepared, turn.sdk_version, turn.approval_style)
+            message = LiveMessage(translator, user_message_id=turn.message_id, is_typed=True)
+            log = await live.say(message, encode_content(turn), prepared.get("state_delta"), by)
+        return log
+
+    async def open_live_voice(
+        self, connection: HTTPConnection, user: str, chat_id: str, files_root: str, by: LiveListener
+    ) -> LiveRun:
+        """The live session that a client is about to speak to."""
+        chat = self._chat(user, chat_id, files_root)
+        live = self._runs.get(chat.key)
+        if not isinstance(live, LiveRun):
+            self.listen(user, chat_id, by)
+            live = await self._live_run(chat, await self._prepared(connection, lambda: {"id": chat_id}))
+        return live
+
+    def listen(self, user: str, chat_id: str, listener: LiveListener) -> None:
+        """A client is there: a live session of this chat goes on as long as it is."""
+        if not listener.is_gone:
+            self._listeners[self._key(user, chat_id)].add(listener)
+        self._listeners_changed(self._key(user, chat_id))
+
+    def unlisten(self, user: str, chat_id: str, listener: LiveListener) -> None:
+        self._listeners[self._key(user, chat_id)].discard(listener)
+        self._listeners_changed(self._key(user, chat_id))
+
+    def _listeners_changed(self, chat: ChatKey) -> None:
+        live = self._runs.get(chat)
+        if isinstance(live, LiveRun):
+            live.watch_listeners()
+        elif not self._listeners[chat]:
+            del self._listeners[chat]
+
+    async def _live_run(self, chat: Chat, prepared: Prepared) -> LiveRun:
+        run = self._runs.get(chat.key)
+        if isinstance(run, LiveRun) and not run.has_ended.is_set():
+            return run
+        held = await self._runs.begin(chat.key)
+        if held is None:
+            raise RunActive
+        try:
+            await catch_up(self._store, chat, held)
+        except BaseException:
+            await self._runs.end(held.lease)
+            raise
+        live = LiveRun(
+            chat,
+            held.lease,
+            self._gate,
+            self.limits,
+            effective_live_config(
+                self._run_config, prepared.get("run_config", {}), prepared.get("custom_metadata", {})
+            ),
+            LiveServices(
+                new_translator=lambda: self._translator(chat, prepared),
+                refuse=lambda call, reason: refuse_call(self._store, chat.key, call, reason),
+                park=lambda: park_calls(self._store, chat),
+                let_go=lambda: self._live_run_ended(held),
+            ),
+            self._listeners[chat.key],
+        )
+        self._runs.put(chat.key, live)
+        live.start()
+        return live
+
+    def _announced(self, chat: ChatKey) -> "list[Event]":
+        run = self._runs.get(chat)
+        return list(run.announced.values()) if isinstance(run, LiveRun) else []
+
+    async def _live_run_ended(self, held: Held) -> None:
+        await self._runs.end(held.lease)
+        self._listeners_changed(held.lease.chat)
 
     def _start(self, chat: Chat, run: RequestRun) -> ChunkLog:
         self._runs.put(chat.key, run)
@@ -358,10 +482,10 @@ class ChatBridge:
         self._attempts[lost.key] += 1
         await self._continue(chat, held, self._translator(chat, {}), {}, lost.message_id, lost.message_id, ())
 
-    async def _prepared(self, connection: HTTPConnection, body: bytes) -> Prepared:
+    async def _prepared(self, connection: HTTPConnection, body: Callable[[], dict[str, Any]]) -> Prepared:
         if self._prepare is None:
             return {}
-        prepared = self._prepare(connection, decode_body(body))
+        prepared = self._prepare(connection, body())
         if inspect.isawaitable(prepared):
             prepared = await prepared
         return prepared or {}
@@ -376,6 +500,10 @@ class ChatBridge:
         run = self._runs.get(self._key(user, chat_id))
         if run is not None:
             await run.stop()
+
+    def live_run(self, user: str, chat_id: str) -> LiveRun | None:
+        run = self._runs.get(self._key(user, chat_id))
+        return run if isinstance(run, LiveRun) else None
 
     def _key(self, user: str, chat_id: str) -> ChatKey:
         return ChatKey(self._runner.app_name, user, chat_id)
@@ -393,6 +521,7 @@ class ChatBridge:
     async def _history(self, chat: Chat, events: "list[Event]", sdk_version: str | None) -> list[UIMessage]:
         run = self._runs.get(chat.key)
         approvals = await self._approvals(chat.key)
+        events = [*events, *self._announced(chat.key)]
         asked = find_asked_calls(chat.key, events, approvals.values())
         untold = outcome_events(call for call in asked if call.is_undelivered and call.approval.runs == "browser")
         return await encode_history(

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import uvicorn
 
 from .bridge import ChatBridge, UserId
-from .demo.agent import build_app
+from .demo.agent import build_app, demo_run_config
 from .demo.identity import HeaderIdentity, LoopbackIdentity
 from .demo.server import LOOPBACK_HOSTS, PREFIX, build_server
 from .errors import ConfigurationError
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from sqlalchemy import URL
 
 _CONNECTING_S = 10  # a database that takes longer will not be fast enough for a chat
+_PING_S = 20  # of a WebSocket: a silence after which the other side is asked, and given up after another
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -102,7 +103,15 @@ def _serve(agent: Any, options: argparse.Namespace) -> None:
         app = build_server(bridge, user_id, loopback_only=is_local, recording=recording)
         host = f"[{options.host}]" if ":" in options.host else options.host
         print(f"adk-stream: chat API at http://{host}:{options.port}{PREFIX}", file=sys.stderr)
-        config = uvicorn.Config(app, host=options.host, port=options.port, timeout_graceful_shutdown=5)
+        config = uvicorn.Config(
+            app,
+            host=options.host,
+            port=options.port,
+            timeout_graceful_shutdown=5,
+            ws_max_size=bridge.limits.max_body_bytes,
+            ws_ping_interval=_PING_S,
+            ws_ping_timeout=_PING_S,
+        )
         with suppress(KeyboardInterrupt):  # which uvicorn passes on when all is closed
             _Server(bridge, config).run()
 
@@ -112,6 +121,7 @@ def _bridge(agent: Any, user_id: UserId, options: argparse.Namespace) -> ChatBri
         agent,
         user_id=user_id,
         allowed_origins=options.allow_origin,
+        run_config=demo_run_config(agent) if options.agent is None else None,
         store=options.database,
         session_service=None if options.database == "memory" else _open_sessions(agent, options.database),
     )

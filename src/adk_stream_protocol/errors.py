@@ -10,6 +10,7 @@
     │   ├── NotFound               404
     │   ├── RunActive              409, with Retry-After
     │   ├── OutputDoesNotFit       422
+    │   ├── TooManyFrames          429
     │   └── StoreUnavailable       503
     └── LocalProtocolError         our bug: a chunk out of the stream's grammar
     ConfigurationError             a bridge that cannot work, told at start-up (a ValueError)
@@ -80,6 +81,12 @@ class OutputDoesNotFit(Refusal):
     status = 422
     code = "output-does-not-fit"
     public_text = "The output does not fit the tool's schema. The call is still open: send an output that does."
+
+
+class TooManyFrames(Refusal):
+    status = 429
+    code = "rate-limited"
+    public_text = "Too many frames. Send fewer of them."
 
 
 class StoreUnavailable(Refusal):

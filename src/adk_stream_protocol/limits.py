@@ -47,6 +47,36 @@ class Limits:
     """What a reader takes at a time. It is copied on its way to the socket, so that up to four times as much may be
     held for a reader that does not read."""
 
+    live_grace_s: float = 30
+    """How long a live session waits for a client that has lost its socket. A tunnel, or a change of networks."""
+
+    live_silence_s: float = 60
+    """How long a live model may say nothing to what it was told, with no tool at work and nobody asked."""
+
+    max_waiting_audio_s: float = 2
+    """How much of the user's voice waits for a model that does not take it. Older voice is of no use to a
+    conversation; it is dropped, and counted."""
+
+    abort_stops_run: bool = True
+    """Whether an `abort` on a WebSocket stops the run. It is all that a stock Stop button sends there; React pages with
+    the AI SDK 7 send it also when they are left."""
+
+    max_sockets_per_user: int = 5
+    """Live sockets of one user: pages that are open at once, and one that is just being replaced."""
+
+    max_audio_frame_bytes: int = 32 * 1024
+    """One frame of voice: a second of it. Clients send a tenth of that at most."""
+
+    login_check_s: float = 300
+    """How often a socket's user is asked for again. Whoever has signed out meanwhile is cut off."""
+
+    max_frames_per_s: int = 50
+    """Frames of one socket beside voice, as an average over ten seconds. People type slower, and browsers answer calls
+    slower."""
+
+    max_audio_frames_per_s: int = 200
+    """Frames of voice of one socket, likewise. One for every 10 ms is usual, at most."""
+
     send_timeout_s: float = 30
     """How long one send may take. A reader that is slower is cut off, and may resume."""
 

@@ -7,6 +7,7 @@ from contextlib import suppress
 from typing import NamedTuple
 
 from .adk.gate import ApprovalGate
+from .adk.live_run import LiveRun
 from .adk.request_run import RequestRun
 from .errors import StoreUnavailable
 from .protocol import approvals
@@ -14,6 +15,9 @@ from .protocol.approvals import Approval, CallKey, ChatKey, NotAllowed
 from .store.base import Lease, Snapshot, Store, advance
 
 logger = logging.getLogger(__name__)
+
+
+Run = RequestRun | LiveRun
 
 
 class Held(NamedTuple):
@@ -34,7 +38,7 @@ class ChatRuns:
         self._store = store
         self._lease_s = lease_s
         self._gate = gate
-        self._runs: dict[ChatKey, RequestRun | None] = {}  # None: a turn is about to start
+        self._runs: dict[ChatKey, Run | None] = {}  # None: a turn is about to start
         self._leases: dict[ChatKey, Lease] = {}
         self._timer: asyncio.TimerHandle | None = None
         self._renewing: asyncio.Task[None] | None = None
@@ -42,10 +46,10 @@ class ChatRuns:
     def __contains__(self, chat: ChatKey) -> bool:
         return chat in self._runs
 
-    def __iter__(self) -> Iterator[RequestRun]:
+    def __iter__(self) -> Iterator[Run]:
         return iter([run for run in self._runs.values() if run is not None])
 
-    def get(self, chat: ChatKey) -> RequestRun | None:
+    def get(self, chat: ChatKey) -> Run | None:
         return self._runs.get(chat)
 
     async def begin(self, chat: ChatKey) -> Held | None:
@@ -82,7 +86,7 @@ class ChatRuns:
         with suppress(NotAllowed):
             await advance(self._store, approval.chat, approval.call, lose, lease)
 
-    def put(self, chat: ChatKey, run: RequestRun) -> None:
+    def put(self, chat: ChatKey, run: Run) -> None:
         self._runs[chat] = run
 
     async def end(self, lease: Lease) -> None:
@@ -120,7 +124,7 @@ class ChatRuns:
             return  # for two more times; then somebody else may take over, and the gate will not let us run tools
         run = self._runs.get(lease.chat)
         if not is_ours and run is not None:
-            logger.error("run %s lost its lease", run.log.segment)
+            logger.error("the run of chat %s lost its lease", lease.chat.chat_id)
             await run.stop()
 
     async def give_up(self, lease: Lease, calls: Collection[CallKey]) -> None:
@@ -150,7 +154,7 @@ class ChatRuns:
         give_up_at = asyncio.get_running_loop().time() + longest_s
         while asyncio.get_running_loop().time() < give_up_at:
             run = self._runs.get(chat)
-            if run is not None and calls <= run.answered and not run.log.is_closed:
+            if isinstance(run, RequestRun) and calls <= run.answered and not run.log.is_closed:
                 return run
             held = await self.begin(chat)
             if held is not None:

@@ -5,13 +5,17 @@ from dataclasses import dataclass
 from typing import Any
 
 from google.adk.events import Event
+from google.adk.events.event_actions import EventActions
+from google.adk.tools.tool_confirmation import ToolConfirmation
 from google.genai import types
 
 from ..protocol.answers import CONFIRMATION, AskedCall
 from ..protocol.approvals import Approval, CallKey, ChatKey, State
 from .chat import MessageIds, live_events, message_id_of
 from .event_parts import CONTROL_FLOW, CREDENTIAL, REQUEST_INPUT, as_dict
-from .gate import recorded_response, refusal_text
+from .outcomes import recorded_response, refusal_text
+
+Events = Iterable[Event]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -21,6 +25,8 @@ class SessionCall(AskedCall):
     message_id: str
     asked_by: Event
     has_result: bool
+    is_known_to_adk: bool = True
+    """Whether ADK has its own question about it in the session. A live session asks without."""
 
     @property
     def is_undelivered(self) -> bool:
@@ -66,11 +72,12 @@ def find_asked_calls(chat: ChatKey, events: list[Event], approvals: Iterable[App
     asked: list[SessionCall] = []
     for approval in [*recorded.values(), *(request for request in inputs if request.call not in recorded)]:
         key = approval.call
-        if key not in found or (approval.runs == "server" and key not in confirmations):
+        is_question = approval.runs == "server"
+        if key not in found or (is_question and key not in confirmations and approval.approval_id is None):
             continue
         wire_id, message_id, event = found[key]
         approval_id = approval.approval_id
-        if approval.runs == "server":
+        if is_question and key in confirmations:
             approval_id, event = confirmations[key]
         asked.append(
             SessionCall(
@@ -80,6 +87,7 @@ def find_asked_calls(chat: ChatKey, events: list[Event], approvals: Iterable[App
                 message_id=message_id,
                 asked_by=event,
                 has_result=key in results,
+                is_known_to_adk=not is_question or key in confirmations,
             )
         )
     places = {key: place for place, key in enumerate(found)}
@@ -119,7 +127,7 @@ def plan_resumption(calls: Sequence[SessionCall], ids: MessageIds) -> Resumption
     answers: list[Event] = []
     for group in groups.values():
         confirmed = [_confirmation(call) for call in group if call.approval.runs == "server"]
-        outputs = [_response(call) for call in group if call.approval.runs == "browser"]
+        outputs = [response_part(call.approval) for call in group if call.approval.runs == "browser"]
         if outputs:
             answer = answer_event(group[0].asked_by, outputs, ids)
             answers.append(answer)
@@ -127,6 +135,54 @@ def plan_resumption(calls: Sequence[SessionCall], ids: MessageIds) -> Resumption
                 appended.append(answer)
         messages.append(types.Content(role="user", parts=confirmed or outputs))
     return Resumption(appended, messages, answers)
+
+
+def parking_events(calls: Iterable[SessionCall]) -> list[Event]:
+    """A live session waits for answers without a word in the session. Before request mode can go on with a call of its,
+    there must be what request mode would have left: ADK's question, and a result that only holds the place."""
+    events: list[Event] = []
+    for call in calls:
+        if call.is_known_to_adk or call.has_result:
+            continue
+        approval, made_by = call.approval, call.asked_by
+        ids = MessageIds(user_message_id=None, message_id=call.message_id)
+        asked = ToolConfirmation(hint=approval.hint or "")
+        original = types.FunctionCall(id=approval.call.call_id, name=approval.tool, args=approval.arguments)
+        question = types.FunctionCall(
+            id=call.approval_id,
+            name=CONFIRMATION,
+            args={
+                "originalFunctionCall": original.model_dump(exclude_none=True, by_alias=True),
+                "toolConfirmation": asked.model_dump(by_alias=True, exclude_none=True),
+            },
+        )
+        about: dict[str, Any] = {
+            "author": made_by.author,
+            "invocation_id": made_by.invocation_id,
+            "branch": made_by.branch,
+            "custom_metadata": ids.metadata(),
+        }
+        events.append(
+            Event(
+                content=types.Content(role="model", parts=[types.Part(function_call=question)]),
+                long_running_tool_ids={call.approval_id or ""},
+                **about,
+            )
+        )
+        placeholder = _function_response(approval.call.call_id, approval.tool, {"error": _REQUIRES_CONFIRMATION})
+        events.append(
+            Event(
+                content=types.Content(role="user", parts=[placeholder]),
+                actions=EventActions(
+                    skip_summarization=True, requested_tool_confirmations={approval.call.call_id: asked}
+                ),
+                **about,
+            )
+        )
+    return events
+
+
+_REQUIRES_CONFIRMATION = "This tool call requires confirmation, please approve or reject."
 
 
 def answer_event(asked_by: Event, parts: list[types.Part], ids: MessageIds) -> Event:
@@ -145,7 +201,7 @@ def outcome_events(calls: Iterable[SessionCall]) -> list[Event]:
     events: list[Event] = []
     for call in calls:
         ids = MessageIds(user_message_id=None, message_id=call.message_id)
-        event = answer_event(call.asked_by, [_response(call)], ids)
+        event = answer_event(call.asked_by, [response_part(call.approval)], ids)
         if call.approval.runs == "server":
             event.author = call.asked_by.author
         events.append(event)
@@ -160,8 +216,8 @@ def _confirmation(call: SessionCall) -> types.Part:
     return _function_response(call.approval_id, CONFIRMATION, said)
 
 
-def _response(call: SessionCall) -> types.Part:
-    approval = call.approval
+def response_part(approval: Approval) -> types.Part:
+    """What ADK is told of a call that has come to its end."""
     if approval.state not in (State.DONE, State.FAILED):
         return _function_response(approval.call.call_id, approval.tool, {"error": refusal_text(approval)})
     response = recorded_response(approval)

@@ -11,9 +11,8 @@ from google.adk.runners import Runner
 from google.adk.sessions import Session
 
 from ..protocol.approvals import ChatKey
+from .event_parts import METADATA_KEY
 from .translator import ArtifactFile
-
-_METADATA_KEY = "adk_stream"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -26,14 +25,16 @@ class MessageIds:
     """On an event of ours at the end of a run that did not come to its own: `stop`, `failure`, or a limit."""
     failure: str | None = None
     """What the client was told of it."""
+    step: str | None = None
+    """In a live session, whose events all have ids of their own: the model call that an event is of."""
 
     def metadata(self) -> dict[str, Any]:
-        return {_METADATA_KEY: {name: value for name, value in vars(self).items() if value is not None}}
+        return {METADATA_KEY: {name: value for name, value in vars(self).items() if value is not None}}
 
     @classmethod
     def of(cls, event: Event) -> "MessageIds":
-        stored: dict[str, Any] = (event.custom_metadata or {}).get(_METADATA_KEY) or {}
-        return cls(**{name: stored.get(name) for name in ("user_message_id", "message_id", "ended_by", "failure")})
+        stored: dict[str, Any] = (event.custom_metadata or {}).get(METADATA_KEY) or {}
+        return cls(**{name: stored.get(name) for name in cls.__dataclass_fields__})
 
 
 def message_id_of(event: Event) -> str:

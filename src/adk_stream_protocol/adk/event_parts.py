@@ -4,11 +4,15 @@ import base64
 from collections.abc import Mapping
 from typing import Any, cast
 
+from google.adk.events import Event
 from google.genai import types
 
 from ..protocol.answers import CONFIRMATION
 from ..protocol.chunks import File, FinishReason
 from ..protocol.writer import TextKind
+
+METADATA_KEY = "adk_stream"
+"""Under which we keep our own notes in the metadata of events."""
 
 CREDENTIAL = "adk_request_credential"
 REQUEST_INPUT = "adk_request_input"
@@ -31,6 +35,31 @@ FINISH_REASONS: Mapping[str, FinishReason] = {
     **dict.fromkeys(("MALFORMED_FUNCTION_CALL", "UNEXPECTED_TOOL_CALL", "TOO_MANY_TOOL_CALLS"), "error"),
     **dict.fromkeys(_OTHER, "other"),
 }
+# Why a live model has ended its turn before it was done; whatever is not here is a filter.
+TURN_ENDS: Mapping[str, FinishReason] = {
+    "TURN_COMPLETE_REASON_UNSPECIFIED": "stop",
+    "NEED_MORE_INPUT": "stop",
+    "MALFORMED_FUNCTION_CALL": "error",
+}
+
+
+def model_call_of(event: Event) -> str:
+    """What the events of one model call have in common: their id, but in a live session every event has its own."""
+    ours = (event.custom_metadata or {}).get(METADATA_KEY)
+    return (ours.get("step") if ours else None) or event.id
+
+
+def is_said(event: Event) -> bool:
+    """Whether an event of a live session tells anything to the user."""
+    has_parts = bool(event.content and event.content.parts)
+    return has_parts or event.output_transcription is not None or event.error_code is not None
+
+
+def said_aloud(event: Event) -> Event:
+    """The transcript of a live model's voice, as the text that it is."""
+    text = event.output_transcription.text if event.output_transcription else None
+    content = types.Content(role="model", parts=[types.Part(text=text)]) if text else None
+    return event.model_copy(update={"content": content})
 
 
 def text_kind(part: types.Part) -> TextKind:

@@ -14,8 +14,11 @@ from dataclasses import dataclass, field
 from typing import Any, cast
 
 import msgspec
+from google.adk.agents.invocation_context import InvocationContext
+from google.adk.events import Event
 from google.adk.plugins.base_plugin import BasePlugin
 from google.adk.tools import BaseTool, ToolContext
+from google.adk.tools.tool_confirmation import ToolConfirmation
 
 from ..errors import StoreUnavailable
 from ..protocol import approvals
@@ -24,6 +27,8 @@ from ..protocol.chunks import encode_json
 from ..protocol.digest import canonical_json, digest_of_call
 from ..store.base import Lease, Store, advance
 from .client_tools import ClientTool
+from .live_gate import GateRun, LiveSession, call_keys, is_own, live_run, outer_call, wait_for_answer
+from .outcomes import browser_response, recorded_response, refusal_text
 
 logger = logging.getLogger(__name__)
 
@@ -33,10 +38,9 @@ _NOT_APPROVED = "This call was not run: nobody has approved it."
 _ELSEWHERE = "This call was not run: another run has taken it up."
 _STORE_DOWN = "This call was not run: approvals cannot be recorded right now."
 _NO_CLIENT = "This call was not run: there is no client here that could answer it."
-_EXPIRED = "This call was not run: it expired, no answer came in time."
 _ID_USED_BEFORE = "This call was not run: an earlier call of this turn has its id."
 _ASKS_AGAIN = "This call was not completed: a tool cannot ask for approval a second time."
-_UNKNOWN = "The server stopped while this call was running. Whether it took effect is unknown; it was not run again."
+_NO_RESULT = "This call was run, and gave no result."
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -52,56 +56,98 @@ class ApprovalPolicy:
     ADK's own words, or those that the tool gives with `request_confirmation`."""
 
 
-@dataclass
-class _Run:
-    lease: Lease
-    started: set[CallKey] = field(default_factory=set[CallKey])
-    arguments: dict[CallKey, dict[str, Any]] = field(default_factory=dict[CallKey, dict[str, Any]])
-    """Of the calls that came to their tool: as the model gave them, and the person will see them. Callbacks that come
-    after us may change them."""
-
-
 class ApprovalGate(BasePlugin):
     def __init__(self, store: Store, policy: ApprovalPolicy, lease_s: float) -> None:
         super().__init__(name="adk_stream_approvals")
         self._store = store
         self._lease_s = lease_s
         self._policy = policy
-        self._runs: dict[ChatKey, _Run] = {}
+        self._runs: dict[ChatKey, GateRun] = {}
 
     def begin_run(self, lease: Lease) -> None:
         """Whoever holds the lease may run tools in this chat."""
-        self._runs[lease.chat] = _Run(lease)
+        self._runs[lease.chat] = GateRun(lease)
+
+    def go_live(self, lease: Lease, live: LiveSession) -> None:
+        """The run of this chat is a live one. To be called in its own task: agents that run as tools find it there."""
+        self._runs[lease.chat].live = live
+        live_run.set(self._runs[lease.chat])
 
     def end_run(self, lease: Lease) -> None:
         run = self._runs.get(lease.chat)
         if run is not None and run.lease == lease:
             del self._runs[lease.chat]
 
+    async def on_event_callback(self, *, invocation_context: InvocationContext, event: Event) -> None:
+        session = invocation_context.session
+        run = self._runs.get(ChatKey(session.app_name, session.user_id, session.id))
+        if run is not None and run.live is not None:
+            run.live.route(event, session)
+
+    def _find_run(self, tool_context: ToolContext) -> tuple[GateRun | None, ChatKey, CallKey]:
+        """Agents that run as tools have sessions of their own; in live mode their calls are those of the outer chat."""
+        chat, call = call_keys(tool_context)
+        run = self._runs.get(chat)
+        if run is None and (outer := live_run.get()) is not None and self._runs.get(outer.lease.chat) is outer:
+            return outer, outer.lease.chat, call
+        return run, chat, call
+
     # -- before a tool ------------------------------------------------------------------------------------------------
 
     async def before_tool_callback(
         self, *, tool: BaseTool, tool_args: dict[str, Any], tool_context: ToolContext
     ) -> dict[str, Any] | None:
-        chat, call = _keys(tool_context)
-        if chat in self._runs:
-            self._runs[chat].arguments[call] = copy.deepcopy(tool_args)
+        run, chat, call = self._find_run(tool_context)
+        if run is not None:
+            run.arguments[call] = copy.deepcopy(tool_args)
         try:
             if isinstance(tool, ClientTool):
                 return await self._open_browser_call(tool, tool_args, tool_context)
-            if tool_context.tool_confirmation is None:
-                return None  # free to run, or else ADK asks now
-            return await self._take_up(tool, tool_args, tool_context)
+            if tool_context.tool_confirmation is not None:
+                return await self._take_up(run, tool, tool_args, tool_context)
+            if run is not None and run.live is not None:
+                return await self._before_live(run, tool, tool_args, tool_context)
+            return None  # free to run, or else ADK asks now
         except StoreUnavailable:
             logger.error("the approval store is down: %s of chat %s was not run", call.call_id, chat.chat_id)
             return {"error": _STORE_DOWN}
 
+    async def _before_live(
+        self, run: GateRun, tool: BaseTool, arguments: dict[str, Any], tool_context: ToolContext
+    ) -> dict[str, Any] | None:
+        """ADK would refuse a call that a person must confirm. It waits here instead, and then runs as if confirmed."""
+        try:
+            is_asked = await tool.check_require_confirmation(arguments, tool_context) is True
+        except Exception:
+            return None  # ADK asks the tool again, and knows what to do with its failure
+        if not is_asked:
+            if is_own(run, tool_context):
+                outer_call.set(call_keys(tool_context)[1])
+            return None
+        refusal = await self._add_question(run, tool, tool_context, _adk_hint(tool.name), f"adk-{uuid.uuid4()}")
+        if refusal is not None:
+            return {"error": refusal}
+        return await self._after_decision(run, tool, tool_context)
+
+    async def _after_decision(self, run: GateRun, tool: BaseTool, tool_context: ToolContext) -> dict[str, Any] | None:
+        """Wait for the person, then take the call up; or give the refusal."""
+        call = call_keys(tool_context)[1]
+        decided = await wait_for_answer(
+            self._store, run, tool, tool_context, lambda found: found.state is not State.PENDING
+        )
+        confirmed = decided is not None and decided.state not in (State.DENIED, State.EXPIRED)
+        payload = decided.payload if decided is not None else None
+        tool_context.tool_confirmation = ToolConfirmation(confirmed=confirmed, payload=payload)
+        refusal = await self._take_up(run, tool, run.arguments[call], tool_context)
+        if refusal is None and is_own(run, tool_context):
+            outer_call.set(call)
+        return refusal
+
     async def _take_up(
-        self, tool: BaseTool, arguments: dict[str, Any], tool_context: ToolContext
+        self, run: GateRun | None, tool: BaseTool, arguments: dict[str, Any], tool_context: ToolContext
     ) -> dict[str, Any] | None:
         """A call comes back with somebody's confirmation. What counts is what is recorded."""
-        chat, call = _keys(tool_context)
-        run = self._runs.get(chat)
+        _, chat, call = self._find_run(tool_context)
         approval = (await self._store.read(chat, call)).find(call)
         if run is None or approval is None or approval.digest != digest_of_call(tool.name, arguments):
             return {"error": _NOT_APPROVED}
@@ -135,8 +181,7 @@ class ApprovalGate(BasePlugin):
     async def _open_browser_call(
         self, tool: ClientTool, arguments: dict[str, Any], tool_context: ToolContext
     ) -> dict[str, Any] | None:
-        chat, call = _keys(tool_context)
-        run = self._runs.get(chat)
+        run, chat, call = self._find_run(tool_context)
         if run is None:
             return {"error": _NO_CLIENT}
         now = (await self._store.read(chat, call)).now
@@ -157,15 +202,31 @@ class ApprovalGate(BasePlugin):
                 output_schema=tool.output_schema,
             )
         )
-        return None if is_new else {"error": _ID_USED_BEFORE}
+        if not is_new:
+            return {"error": _ID_USED_BEFORE}
+        if run.live is None:
+            return None
+        answered = await wait_for_answer(self._store, run, tool, tool_context, lambda found: found.is_final)
+        return {"error": _NOT_APPROVED} if answered is None else browser_response(answered)
 
     # -- after a tool -------------------------------------------------------------------------------------------------
 
     async def after_tool_callback(
         self, *, tool: BaseTool, tool_args: dict[str, Any], tool_context: ToolContext, result: Any
     ) -> dict[str, Any] | None:
-        chat, call = _keys(tool_context)
-        run = self._runs.get(chat)
+        run, _, call = self._find_run(tool_context)
+        replaced = await self._after_tool(run, tool, tool_args, tool_context, result)
+        if run is not None and run.live is not None:
+            response = result if replaced is None else replaced
+            is_left = tool.is_long_running and not response
+            if not is_left:
+                run.live.settled(call, response)
+        return replaced
+
+    async def _after_tool(
+        self, run: GateRun | None, tool: BaseTool, tool_args: dict[str, Any], tool_context: ToolContext, result: Any
+    ) -> dict[str, Any] | None:
+        call = call_keys(tool_context)[1]
         asks = call.call_id in tool_context.actions.requested_tool_confirmations
         if run is not None and call in run.started:
             run.started.discard(call)
@@ -173,42 +234,81 @@ class ApprovalGate(BasePlugin):
             if asks:
                 await self._record(run, call, approvals.fail, {"response": {"error": _ASKS_AGAIN}, "state": state})
                 return _unasked(tool_context, _ASKS_AGAIN)
+            if run.live is not None and tool.is_long_running and not result:  # ADK would tell the model nothing
+                await self._record(run, call, approvals.fail, {"response": {"error": _NO_RESULT}, "state": state})
+                return {"error": _NO_RESULT}
             await self._record(run, call, approvals.finish, {"response": result, "state": state})
         elif asks:
             refusal = await self._ask(run, tool, tool_context)
-            return None if refusal is None else _unasked(tool_context, refusal)
+            if refusal is not None:
+                return _unasked(tool_context, refusal)
+            if run is not None and run.live is not None:
+                return await self._run_again(run, tool, tool_args, tool_context)
         elif tool.is_long_running and not result and not isinstance(tool, ClientTool) and run is not None:
             # ADK's own way to leave a call to others. It may take them days, so there is no deadline.
             return await self._leave_to_client(run, tool, call)
         return None
 
-    async def _ask(self, run: _Run | None, tool: BaseTool, tool_context: ToolContext) -> str | None:
+    async def _ask(self, run: GateRun | None, tool: BaseTool, tool_context: ToolContext) -> str | None:
         """ADK is about to ask for this call: write it down first. Or tell why nobody can be asked."""
         if run is None:
             return _NO_CLIENT
-        chat, call = _keys(tool_context)
-        arguments, requested = run.arguments[call], tool_context.actions.requested_tool_confirmations[call.call_id]
-        requested.hint = self._hint(tool.name, arguments) or requested.hint
+        call = call_keys(tool_context)[1]
+        requested = tool_context.actions.requested_tool_confirmations[call.call_id]
+        requested.hint = self._hint(tool.name, run.arguments[call]) or requested.hint
+        approval_id = f"adk-{uuid.uuid4()}" if run.live is not None else None
         try:
-            now = (await self._store.read(chat, call)).now
-            is_new = await self._store.add(
-                Approval(
-                    chat=chat,
-                    call=call,
-                    tool=tool.name,
-                    arguments=arguments,
-                    runs="server",
-                    state=State.PENDING,
-                    asked_at=now,
-                    deadline=now + self._policy.deadline_s,
-                    hint=requested.hint,
-                )
-            )
+            return await self._add_question(run, tool, tool_context, requested.hint, approval_id)
         except StoreUnavailable:
             return _STORE_DOWN
+
+    async def _add_question(
+        self, run: GateRun, tool: BaseTool, tool_context: ToolContext, hint: str | None, approval_id: str | None
+    ) -> str | None:
+        """`approval_id`: where ADK itself does not ask."""
+        chat, call = run.lease.chat, call_keys(tool_context)[1]
+        arguments = run.arguments[call]
+        now = (await self._store.read(chat, call)).now
+        is_new = await self._store.add(
+            Approval(
+                chat=chat,
+                call=call,
+                tool=tool.name,
+                arguments=arguments,
+                runs="server",
+                state=State.PENDING,
+                asked_at=now,
+                deadline=now + self._policy.deadline_s,
+                approval_id=approval_id,
+                hint=self._hint(tool.name, arguments) or hint,
+            )
+        )
         return None if is_new else _ID_USED_BEFORE
 
-    async def _leave_to_client(self, run: _Run, tool: BaseTool, call: CallKey) -> dict[str, Any] | None:
+    async def _run_again(
+        self, run: GateRun, tool: BaseTool, tool_args: dict[str, Any], tool_context: ToolContext
+    ) -> dict[str, Any]:
+        """A tool has asked for itself. ADK would never come back to it in live mode, so we do."""
+        _unasked(tool_context, "")
+        try:
+            refusal = await self._after_decision(run, tool, tool_context)
+            if refusal is not None:
+                return refusal
+            result = await tool.run_async(args=tool_args, tool_context=tool_context)
+        except StoreUnavailable:
+            return {"error": _STORE_DOWN}
+        except asyncio.CancelledError as error:
+            await self.on_tool_error_callback(tool=tool, tool_args=tool_args, tool_context=tool_context, error=error)
+            raise
+        except Exception as error:
+            failed = await self.on_tool_error_callback(
+                tool=tool, tool_args=tool_args, tool_context=tool_context, error=error
+            )
+            return failed or {"error": _failed(tool)}
+        replaced = await self._after_tool(run, tool, tool_args, tool_context, result)
+        return replaced or (cast(dict[str, Any], result) if isinstance(result, dict) else {"result": result})
+
+    async def _leave_to_client(self, run: GateRun, tool: BaseTool, call: CallKey) -> dict[str, Any] | None:
         chat = run.lease.chat
         try:
             now = (await self._store.read(chat, call)).now
@@ -221,29 +321,37 @@ class ApprovalGate(BasePlugin):
                 state=State.APPROVED,
                 asked_at=now,
             )
-            return None if await self._store.add(approval) else {"error": _ID_USED_BEFORE}
+            if not await self._store.add(approval):
+                return {"error": _ID_USED_BEFORE}
         except StoreUnavailable:
             return {"error": _STORE_DOWN}
+        if run.live is not None:
+            run.live.note(approval)
+            run.live.left(call)
+        return None
 
     async def on_tool_error_callback(
         self, *, tool: BaseTool, tool_args: dict[str, Any], tool_context: ToolContext, error: BaseException
-    ) -> None:
-        chat, call = _keys(tool_context)
-        run = self._runs.get(chat)
-        if run is None or call not in run.started:
-            return
-        run.started.discard(call)
-        if isinstance(error, asyncio.CancelledError):  # stopped half-way: it may have had its effect
-            await self._move(run, call, lambda found, _: approvals.lose_run(found, living_run=None))
-        else:
-            result = {"response": {"error": f"The tool {tool.name} failed."}, "state": {}}
-            await self._record(run, call, approvals.fail, result)
+    ) -> dict[str, Any] | None:
+        run, _, call = self._find_run(tool_context)
+        if run is not None and call in run.started:
+            run.started.discard(call)
+            if isinstance(error, asyncio.CancelledError):  # stopped half-way: it may have had its effect
+                await self._move(run, call, lambda found, _: approvals.lose_run(found, living_run=None))
+            else:
+                await self._record(run, call, approvals.fail, {"response": {"error": _failed(tool)}, "state": {}})
+        is_unknown = type(tool) is BaseTool  # of a call that names no tool; ADK tells the model which there are
+        if run is None or run.live is None or is_unknown or isinstance(error, asyncio.CancelledError):
+            return None
+        # It would end the whole session, or leave the model without an answer.
+        logger.error("tool %s failed in a live session: %s", tool.name, type(error).__qualname__)
+        return {"error": _failed(tool)}
 
-    async def _record(self, run: _Run, call: CallKey, move: Callable[..., Approval], result: Any) -> None:
+    async def _record(self, run: GateRun, call: CallKey, move: Callable[..., Approval], result: Any) -> None:
         plain = msgspec.json.decode(encode_json(result))
         await self._move(run, call, lambda found, _: move(found, run=run.lease.token, result=plain))
 
-    async def _move(self, run: _Run, call: CallKey, move: Callable[[Approval, float], Approval]) -> None:
+    async def _move(self, run: GateRun, call: CallKey, move: Callable[[Approval, float], Approval]) -> None:
         """What has happened has happened. If it cannot be written down, the call's outcome will be called unknown."""
         try:
             await advance(self._store, run.lease.chat, call, move)
@@ -262,42 +370,19 @@ def _unasked(tool_context: ToolContext, refusal: str) -> dict[str, Any]:
     return {"error": refusal}
 
 
-def recorded_response(approval: Approval) -> dict[str, Any]:
-    """What ADK is given for a call that has its result already."""
-    if approval.runs == "browser":
-        if "error" in approval.result:
-            return {"error": approval.result["error"]}
-        response = approval.result["output"]
-    else:
-        response = approval.result["response"]
-    return cast(dict[str, Any], response) if isinstance(response, dict) else {"result": response}
-
-
-def refusal_text(approval: Approval) -> str:
-    """What the model and the person are told of a call that came to nothing."""
-    if approval.state is State.UNKNOWN:
-        return _UNKNOWN
-    if approval.state is State.EXPIRED:
-        return _EXPIRED
-    reason = f" Reason: {approval.reason}" if approval.reason else ""
-    return f"This call was not run: the user denied it.{reason}"
+def _failed(tool: BaseTool) -> str:
+    return f"The tool {tool.name} failed."
 
 
 def idempotency_key(tool_context: ToolContext) -> str:
     """The same for every attempt at this call, and for no other call: for services that take such a key."""
-    chat, call = _keys(tool_context)
+    chat, call = call_keys(tool_context)
     for event in reversed(tool_context.session.events):
         for found in event.get_function_calls():
             if found.id == call.call_id and event.invocation_id == call.invocation_id:
                 digest = digest_of_call(found.name or "", found.args or {})
                 return hashlib.sha256(canonical_json([*chat, *call, digest])).hexdigest()
     raise ValueError("There is no such call in the session.")
-
-
-def _keys(tool_context: ToolContext) -> tuple[ChatKey, CallKey]:
-    session = tool_context.session
-    chat = ChatKey(session.app_name, session.user_id, session.id)
-    return chat, CallKey(tool_context.invocation_id, tool_context.function_call_id or "")
 
 
 def _adk_hint(tool: str) -> str:

@@ -16,7 +16,7 @@ from ..protocol.fold import MessageFold, Part, UIMessage
 from ..protocol.messages import ApprovalStyle
 from ..protocol.outcome import OPEN_STATES
 from .chat import Chat, MessageIds, live_events, message_id_of
-from .event_parts import data_file
+from .event_parts import data_file, is_said
 from .request_run import last_words
 from .translator import Translator
 
@@ -86,16 +86,20 @@ async def encode_history(
     """All messages in order. The answer that is `running` is left out: whoever resumes gets it from its start."""
     messages: list[UIMessage | _AssistantMessage] = []
     answers: dict[str, _AssistantMessage] = {}
-    for event in live_events(events):
-        ids = MessageIds.of(event)
+    kept = live_events(events)
+    user_ids = _user_message_ids(kept)
+    for place, event in enumerate(kept):
+        message_id = message_id_of(event)
         if event.author == "user":
             parts = list(_user_parts(event))
             if parts:
-                messages.append({"id": ids.user_message_id or event.id, "role": "user", "parts": parts})
-        message_id = message_id_of(event)
+                said: UIMessage = {"id": user_ids[place], "role": "user", "parts": parts}
+                # What was heard may be told after the answer to it has begun.
+                answer = answers.get(message_id) if event.input_transcription is not None else None
+                messages.insert(messages.index(answer) if answer is not None else len(messages), said)
         answer = answers.get(message_id)
         if answer is None:
-            if event.author == "user":
+            if event.author == "user" or (event.turn_complete and not is_said(event)):
                 continue
             translator = Translator(
                 root_author=chat.root_author,
@@ -104,13 +108,42 @@ async def encode_history(
                 approvals=approvals,
             )
             answer = answers[message_id] = _AssistantMessage(message_id, translator)
-            messages.append(answer)
+            messages.insert(_place_after(messages, MessageIds.of(event).user_message_id), answer)
         await answer.feed(event, chat)
     told = [m.message() if isinstance(m, _AssistantMessage) else m for m in messages]
     return [message for message in told if message["parts"] and message["id"] != running]
 
 
+def _place_after(messages: list[UIMessage | _AssistantMessage], user_message_id: str | None) -> int:
+    """Behind the words that are answered: in a live session others may have been written meanwhile."""
+    for place, message in reversed(list(enumerate(messages))):
+        if not isinstance(message, _AssistantMessage) and message["id"] == user_message_id:
+            return place + 1
+    return len(messages)
+
+
+def _user_message_ids(events: list[Event]) -> dict[int, str]:
+    """The client's own ids of what the user said, by its places. ADK keeps none with what is written in a live session;
+    the answer to it has it."""
+    ids: dict[int, str] = {}
+    for place, event in enumerate(events):
+        if event.author != "user" or not any(_user_parts(event)):
+            continue
+        named = MessageIds.of(event).user_message_id
+        for later in events[place + 1 :] if named is None else ():
+            if later.invocation_id != event.invocation_id:
+                break
+            named = MessageIds.of(later).user_message_id
+            if named is not None and named not in ids.values():
+                break
+            named = None
+        ids[place] = named or event.id
+    return ids
+
+
 def _user_parts(event: Event) -> Iterable[Part]:
+    if event.input_transcription is not None and event.input_transcription.text:
+        yield {"type": "text", "text": event.input_transcription.text}
     for part in (event.content.parts if event.content else None) or ():
         if part.text is not None:
             yield {"type": "text", "text": part.text}
@@ -132,17 +165,21 @@ class PastTurn:
     invocation_id: str
     content: types.Content
     user_message_id: str
+    is_alone: bool
+    """Whether nothing else was said in its invocation. A live session is one invocation."""
 
 
 def find_turn(events: list[Event], message_id: str) -> PastTurn | None:
     """The turn that a message belongs to, be it the user's message or the answer to it."""
-    for event in reversed(live_events(events)):
-        ids = MessageIds.of(event)
-        if event.author != "user" or event.content is None:
-            continue
-        named = message_id in (ids.user_message_id, event.id, message_id_of(event))
-        if named and any(_user_parts(event)):
-            return PastTurn(event.invocation_id, event.content, ids.user_message_id or event.id)
+    kept = live_events(events)
+    said = _user_message_ids(kept)
+    for place, user_message_id in reversed(said.items()):
+        event = kept[place]
+        answers = {message_id_of(later) for later in kept if MessageIds.of(later).user_message_id == user_message_id}
+        if message_id in (user_message_id, event.id, message_id_of(event), *answers):
+            together = [other for other in said if kept[other].invocation_id == event.invocation_id]
+            content = event.content or types.Content(role="user", parts=[])
+            return PastTurn(event.invocation_id, content, user_message_id, is_alone=len(together) == 1)
     return None
 
 

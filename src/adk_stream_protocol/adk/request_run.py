@@ -120,7 +120,7 @@ class RequestRun:
         except LlmCallsLimitExceededError:
             self._ended_by = "model-calls"
         except Exception as error:
-            _log_failure(error, self.log.segment)
+            log_failure(error, self.log.segment)
             self._ended_by, self._failure = "failure", public_failure_text(error)
         finally:
             self._is_ending = True
@@ -183,7 +183,7 @@ class RequestRun:
         try:
             self._translator.waiting.approvals = await self._approvals()
         except StoreUnavailable as error:  # the stream must go on with what is known
-            _log_failure(error, self.log.segment)
+            log_failure(error, self.log.segment)
 
     def _write(self, chunks: list[AnyChunk]) -> None:
         if chunks and not self.log.is_closed:  # a run that was given up may still be talking
@@ -213,7 +213,7 @@ class RequestRun:
         try:
             await self._chat.append(events)
         except Exception as error:  # the session is gone or busy: the stream must end all the same
-            _log_failure(error, self.log.segment)
+            log_failure(error, self.log.segment)
 
     # -- bounds -------------------------------------------------------------------------------------------------------
 
@@ -249,7 +249,7 @@ def last_words(translator: Translator, ended_by: str | None, failure: str | None
     return [*lost, *(translator.fail(failure) if failure is not None else translator.finish(ended_by))]
 
 
-def _log_failure(error: Exception, segment: str) -> None:
+def log_failure(error: Exception, segment: str) -> None:
     """Where a run failed, without what it said: messages of exceptions quote prompts, arguments and keys."""
     frame = error.__traceback__
     while frame is not None and frame.tb_next is not None:
@@ -265,6 +265,22 @@ def effective_run_config(base: RunConfig | None, changes: Mapping[str, Any], met
     updates: dict[str, Any] = dict(changes)
     if "streaming_mode" not in config.model_fields_set:
         updates.setdefault("streaming_mode", StreamingMode.SSE)
+    if config.telemetry is None:
+        updates.setdefault("telemetry", resolved_telemetry())
+    updates["custom_metadata"] = {
+        **(config.custom_metadata or {}),
+        **(updates.get("custom_metadata") or {}),
+        **metadata,
+    }
+    return config.model_copy(update=updates)
+
+
+def effective_live_config(base: RunConfig | None, changes: Mapping[str, Any], metadata: dict[str, Any]) -> RunConfig:
+    """For live sessions: a connection that is lost is taken up again, and what was said in it is not forgotten."""
+    config = base or RunConfig()
+    updates: dict[str, Any] = dict(changes)
+    if config.session_resumption is None:
+        updates.setdefault("session_resumption", types.SessionResumptionConfig())
     if config.telemetry is None:
         updates.setdefault("telemetry", resolved_telemetry())
     updates["custom_metadata"] = {

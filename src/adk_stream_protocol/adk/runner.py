@@ -2,15 +2,19 @@
 
 import warnings
 from collections.abc import Iterator
+from contextlib import suppress
 from typing import Any
 
+from google.adk.agents import LlmAgent
 from google.adk.apps import App, ResumabilityConfig
 from google.adk.artifacts import BaseArtifactService, InMemoryArtifactService
 from google.adk.memory import BaseMemoryService
+from google.adk.models import Gemini
 from google.adk.plugins.base_plugin import BasePlugin
 from google.adk.runners import Runner
 from google.adk.sessions import BaseSessionService, InMemorySessionService
 from google.adk.workflow import BaseNode
+from google.genai import types
 
 from ..errors import ConfigurationError
 
@@ -68,6 +72,28 @@ def _waiting_tools(agent: Any) -> Iterator[str]:
             yield getattr(tool, "name", type(tool).__name__)
     for below in getattr(agent, "sub_agents", None) or ():
         yield from _waiting_tools(below)
+
+
+def lift_frame_limit(agent: Any) -> None:
+    """While a call waits for a person, ADK does not listen to Gemini. After 16 frames that nobody takes, its connection
+    would read no more, not even the answers to its own pings, and be given up for dead."""
+    for found in _agents(agent):
+        model: Any = None
+        with suppress(Exception):  # not in the registry, say: ADK will tell when it is used
+            model = found.canonical_live_model
+        if isinstance(model, Gemini) and model.client is None:
+            given = dict(model.client_kwargs or {})
+            options = types.HttpOptions.model_validate(given.get("http_options") or {})
+            arguments = {"max_queue": None, **(options.async_client_args or {})}
+            given["http_options"] = options.model_copy(update={"async_client_args": arguments})
+            model.client_kwargs = given
+
+
+def _agents(root: Any) -> Iterator[LlmAgent]:
+    if isinstance(root, LlmAgent):
+        yield root
+    for below in getattr(root, "sub_agents", None) or ():
+        yield from _agents(below)
 
 
 def resumable() -> ResumabilityConfig:

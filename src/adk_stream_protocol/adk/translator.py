@@ -29,11 +29,14 @@ from .event_parts import (
     CONTROL_FLOW,
     CREDENTIAL,
     FINISH_REASONS,
+    TURN_ENDS,
     as_dict,
     auth_request,
     data_file,
     is_atomic,
     is_model_output,
+    model_call_of,
+    said_aloud,
     text_kind,
 )
 from .failures import public_failure_text
@@ -72,7 +75,7 @@ class _Speaker:
 class _GrowingPart:
     """The part that the last event has added to, and most likely the next one will."""
 
-    event_id: str
+    model_call: str
     is_thought: bool
     remember: Callable[[str], None]
     delta: type[TextDelta] | type[ReasoningDelta]
@@ -98,7 +101,7 @@ class Translator:
         self._send_nodes = send_nodes
         self._speakers: dict[tuple[str, str | None], _Speaker] = {}
         self._growing: _GrowingPart | None = None
-        self._seen_event_ids: set[str] = set()
+        self._seen_model_calls: set[str] = set()
         self._wire_ids: dict[str, str] = {}  # of all speakers, where only the newest has a repeated id
         self._delegated: set[str] = set()  # wire ids of calls that an agent works on
         self._code_count = 0
@@ -106,6 +109,7 @@ class Translator:
         self._usage = Usage()
         self._finish_reason: FinishReason | None = None
         self._failure: str | None = None
+        self._interrupted = False
 
     # -- the segment --------------------------------------------------------------------------------------------------
 
@@ -121,6 +125,7 @@ class Translator:
     ) -> list[AnyChunk]:
         """The message goes on after answers of its client. `known_outputs`: those that the client itself has sent."""
         self._finish_reason = self._failure = None
+        self._interrupted = False
         return self.waiting.new_segment(message_id, answered, known_outputs)
 
     def finish(self, limit: str | None = None) -> list[AnyChunk]:
@@ -136,7 +141,10 @@ class Translator:
                 out += self._writer.tool_output(call_id, {"status": "pending"}, preliminary=True)
         out += self.waiting.settle()
         reason = "tool-calls" if self._writer.awaits_results else self._finish_reason or "stop"
-        return [*out, *self._writer.finish(reason, self._usage.metadata())]
+        metadata = self._usage.metadata()
+        if self._interrupted:
+            metadata = {**(metadata or {}), "interrupted": True}
+        return [*out, *self._writer.finish(reason, metadata)]
 
     def fail(self, public_text: str) -> list[AnyChunk]:
         """The run raised. ADK has told of it in an event before; the client hears it once."""
@@ -144,6 +152,18 @@ class Translator:
 
     def abort(self) -> list[AnyChunk]:
         return [*self.waiting.settle(), *self._writer.abort()]
+
+    def delegate(self, call_id: str) -> list[AnyChunk]:
+        """An agent that runs as this tool is about to ask the client, in a step of its own."""
+        wire_id = self._wire_ids.get(call_id, "")
+        if not self._writer.can_take_result(wire_id) or wire_id in self._delegated:
+            return []
+        self.works_on(call_id)
+        return self._writer.tool_output(wire_id, {"status": "pending"}, preliminary=True)
+
+    def works_on(self, call_id: str) -> None:
+        """The segment will end while the server is at this call."""
+        self._delegated.add(self._wire_ids.get(call_id, ""))
 
     @property
     def tool_is_at_work(self) -> bool:
@@ -162,13 +182,16 @@ class Translator:
 
     def feed(self, event: Event, artifacts: Mapping[str, ArtifactFile] | None = None) -> list[AnyChunk]:
         """The chunks of one event. `artifacts`: where the ones that it names are to be found."""
+        if event.output_transcription is not None:
+            event = said_aloud(event)
+        model_call = model_call_of(event)
         if event.partial:
             content, growing = event.content, self._growing
             parts = content.parts if content is not None else None
             if not parts:
                 return []
             # Nearly every event is one more word of the same part: it gets the shortest way through.
-            if growing is not None and growing.event_id == event.id and len(parts) == 1:
+            if growing is not None and growing.model_call == model_call and len(parts) == 1:
                 part = parts[0]
                 text = part.text
                 if text and growing.is_thought is bool(part.thought):
@@ -209,10 +232,10 @@ class Translator:
                     speaker.call_since_text = False
                     out += self._writer.end_text(speaker)
                 kind = text_kind(part)
-                remember = speaker.said.add(kind, event.id, part.text)
+                remember = speaker.said.add(kind, model_call_of(event), part.text)
                 out += self._writer.text(speaker, kind, part.text, speaker.metadata)
                 delta, part_id = self._writer.growing_text(speaker)
-                self._growing = _GrowingPart(event.id, kind == "reasoning", remember, delta, part_id)
+                self._growing = _GrowingPart(model_call_of(event), kind == "reasoning", remember, delta, part_id)
                 continue
             self._growing = None
             if part.function_call is not None:
@@ -232,6 +255,8 @@ class Translator:
 
     def _about(self, event: Event) -> ProviderMetadata | None:
         about: dict[str, Any] = {} if event.author == self._root_author else {"author": event.author}
+        if event.output_transcription is not None:
+            about["transcript"] = True
         # An agent that runs as a tool has the call's id behind its name.
         call_id = (event.branch or "").rpartition(".")[2].partition("@")[2]
         if call_id in self._wire_ids:
@@ -242,9 +267,10 @@ class Translator:
     def _model_call(self, event: Event, speaker: _Speaker) -> list[AnyChunk]:
         """One model call is one step, unless that would tear apart what is still open: another agent's text, or a call
         that the client must find in the last step to answer it."""
-        if event.id in self._seen_event_ids:
+        model_call = model_call_of(event)
+        if model_call in self._seen_model_calls:
             return []
-        self._seen_event_ids.add(event.id)
+        self._seen_model_calls.add(model_call)
         speaker.metadata = self._about(event)
         if speaker.said.is_unconfirmed:  # the same call, going on under another id
             return []
@@ -328,6 +354,7 @@ class Translator:
         if call_id in (event.long_running_tool_ids or ()):
             key = CallKey(event.invocation_id, call_id)
             return [*out, *self.waiting.hold(key, wire_id, arguments, speaker.metadata, tool=name)]
+        self.waiting.note(CallKey(event.invocation_id, call_id), wire_id)
         return [*out, *self._writer.tool_input_available(wire_id, arguments, metadata=speaker.metadata)]
 
     def _new_wire_id(self, speaker: _Speaker, call_id: str) -> str:
@@ -360,7 +387,7 @@ class Translator:
             if result.id in event.actions.requested_tool_confirmations:
                 continue  # a placeholder: the real result follows the person's answer
             results[call_id] = result
-        out: list[AnyChunk] = []
+        out = self.waiting.before_results(results)
         for call_id, result in results.items():
             if event.error_code == ABORTED:
                 # ADK seals open calls, not always in time to tell: say it as the writer does
@@ -453,6 +480,10 @@ class Translator:
         self._usage.add(event)
         if event.finish_reason is not None:
             self._finish_reason = FINISH_REASONS.get(event.finish_reason.value, "other")
+        if event.turn_complete_reason is not None:
+            self._finish_reason = TURN_ENDS.get(event.turn_complete_reason.value, "content-filter")
+        if event.interrupted:
+            self._interrupted = True
         if event.error_code is None:
             if event.content is not None:
                 self._failure = None  # the run went on after it

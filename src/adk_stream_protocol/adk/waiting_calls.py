@@ -10,7 +10,7 @@ from ..protocol.chunks import AnyChunk, ProviderMetadata, ToolOutputAvailable, T
 from ..protocol.messages import ApprovalStyle
 from ..protocol.writer import ChunkWriter
 from .event_parts import REQUEST_INPUT, as_dict
-from .gate import recorded_response, refusal_text
+from .outcomes import recorded_response, refusal_text
 
 
 class WaitingCalls:
@@ -23,6 +23,7 @@ class WaitingCalls:
         self._style = style
         self._browser_calls: dict[str, CallKey] = {}  # by their wire ids, as `_server_calls`
         self._server_calls: dict[str, CallKey] = {}
+        self._other_calls: dict[str, CallKey] = {}  # of which a live session may turn out to ask
         self._held: list[str] = []  # wire ids of calls of which nothing is known yet
         self._input_requests: set[str] = set()  # wire ids of questions that no tool has asked: nothing is recorded
         self._questions: dict[str, dict[str, Any]] = {}  # of the confirmation tool, by their ids
@@ -39,6 +40,10 @@ class WaitingCalls:
         if tool == REQUEST_INPUT:
             self._input_requests.add(wire_id)
         return self._writer.tool_held(wire_id, arguments, metadata)
+
+    def note(self, key: CallKey, wire_id: str) -> None:
+        """A call that the server runs, as far as ADK tells."""
+        self._other_calls[wire_id] = key
 
     @property
     def has_calls(self) -> bool:
@@ -73,26 +78,52 @@ class WaitingCalls:
 
     def settle(self) -> list[AnyChunk]:
         """Tell what has become of the calls that outlive the run: asked about, or handed to the client."""
+        return [*self._ask_recorded(list(self._other_calls)), *self._settle_held(self._held), *self._ask_with_tool()]
+
+    def before_results(self, wire_ids: Collection[str]) -> list[AnyChunk]:
+        """What was asked about these calls in a live session: ADK has no event for it."""
+        asked = [wire_id for wire_id in wire_ids if self._was_asked_live(wire_id)]
+        held = [wire_id for wire_id in self._held if wire_id in asked]
+        if not asked:
+            return []
+        return [*self._ask_recorded(asked), *self._settle_held(held), *self._ask_with_tool()]
+
+    def _was_asked_live(self, wire_id: str) -> bool:
+        key = self._other_calls.get(wire_id) or self._browser_calls.get(wire_id)
+        approval = self.approvals.get(key) if key else None
+        return approval is not None and approval.approval_id is not None and approval.approval_id not in self.asked
+
+    def _ask_recorded(self, wire_ids: Collection[str]) -> list[AnyChunk]:
         out: list[AnyChunk] = []
-        held, self._held = self._held, []
-        for wire_id in held:
-            if self._writer.is_held(wire_id):
-                approval = self.approvals.get(self._browser_calls[wire_id])
-                if approval is not None:
-                    out += self._hand_over(wire_id, self._browser_calls[wire_id], approval)
-                elif wire_id in self._input_requests:
-                    out += self._writer.tool_to_client(wire_id)
-                else:  # nobody could answer what is not recorded
-                    self._held.append(wire_id)
-        return [*out, *self._ask_with_tool()]
+        for wire_id in wire_ids:
+            key = self._other_calls.get(wire_id)
+            if key is not None and self._was_asked_live(wire_id) and self._writer.can_take_result(wire_id):
+                approval = self.approvals[key]
+                out += self.ask(key, wire_id, approval.approval_id or "", _question(approval))
+        return out
+
+    def _settle_held(self, wire_ids: Collection[str]) -> list[AnyChunk]:
+        out: list[AnyChunk] = []
+        for wire_id in list(wire_ids):
+            key = self._browser_calls[wire_id]
+            approval = self.approvals.get(key)
+            if not self._writer.is_held(wire_id):
+                self._held.remove(wire_id)
+            elif approval is not None and approval.runs == "server":
+                out += self.ask(key, wire_id, approval.approval_id or "", _question(approval))
+            elif approval is not None:
+                self._held.remove(wire_id)
+                out += self._hand_over(wire_id, key, approval)
+            elif wire_id in self._input_requests:
+                self._held.remove(wire_id)
+                out += self._writer.tool_to_client(wire_id)
+            # else: nobody could answer what is not recorded
+        return out
 
     def _hand_over(self, wire_id: str, key: CallKey, approval: Approval) -> list[AnyChunk]:
         if approval.approval_id is None:
             return self._writer.tool_to_client(wire_id)
-        question = {
-            "originalFunctionCall": {"id": key.call_id, "name": approval.tool, "args": approval.arguments},
-            "toolConfirmation": {"hint": approval.hint or "", "confirmed": False},
-        }
+        question = _question(approval)
         if self._style == "confirmation-tool":
             out = self._writer.tool_to_client(wire_id)
             return [*out, *self._request(key, wire_id, approval.approval_id, question)]
@@ -134,7 +165,7 @@ class WaitingCalls:
 
     def end_lost(self) -> list[AnyChunk]:
         """Calls that were begun and of whose end ADK was not told: nobody goes on with them."""
-        out: list[AnyChunk] = []
+        out = self._ask_recorded(list(self._other_calls))
         for wire_id in self._server_calls:
             if self._writer.can_take_result(wire_id) and (text := self.lost_text(wire_id)) is not None:
                 out += self._writer.tool_error(wire_id, text)
@@ -181,6 +212,13 @@ class WaitingCalls:
                 return self._writer.tool_error(wire_id, approval.result["error"], closing=closing)
             return self._writer.tool_output(wire_id, approval.result["output"], closing=closing)
         return None
+
+
+def _question(approval: Approval) -> dict[str, Any]:
+    return {
+        "originalFunctionCall": {"id": approval.call.call_id, "name": approval.tool, "args": approval.arguments},
+        "toolConfirmation": {"hint": approval.hint or "", "confirmed": False},
+    }
 
 
 def _said(approval: Approval) -> dict[str, Any]:

@@ -165,6 +165,8 @@ class Data(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel"):
     type: str
     data: Any
     id: str | None = None
+    transient: bool | None = None
+    """Whether the client may forget it when it has seen it."""
 
 
 AnyChunk = Chunk | Data

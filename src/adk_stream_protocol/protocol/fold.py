@@ -58,6 +58,8 @@ class MessageFold:
                     _set(part, citations=chunk.citations)
             case c.SourceUrl() | c.SourceDocument() | c.File() | c.ReasoningFile():
                 self.parts.append(_fields(chunk))
+            case c.Data(transient=True):
+                pass
             case c.Data(type, data, id):
                 self._data(type, data, id)
             case _:

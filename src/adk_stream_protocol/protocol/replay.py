@@ -9,9 +9,13 @@ from typing import Any, cast
 
 import msgspec
 
+VOICE = b'{"type":"data-pcm"'
+"""Nobody wants to hear it twice."""
+
 _TOOL = b'{"type":"tool-'
 _OUTPUT = b'{"type":"tool-output-'
 _WHOLE = "tool-input-available"
+_QUESTION = "tool-approval-request"
 _INPUT = b'{"type":"tool-input-available"'
 
 
@@ -24,14 +28,21 @@ def replayed(earlier: Sequence[bytes], chunks: Sequence[bytes]) -> Iterator[tupl
     places = [*((None, chunk) for chunk in earlier), *enumerate(chunks)]
     if earlier and chunks:
         del places[len(earlier)]  # the second `start` of one message
+    inputs = {chunk["toolCallId"]: chunk["input"] for chunk in told if chunk["type"] == _WHOLE}
     for place, encoded in places:
+        if encoded.startswith(VOICE):
+            continue
         chunk = _decoded(encoded) if encoded.startswith(_TOOL) else {}
-        if chunk.get("toolCallId") not in finished:
+        call_id = chunk.get("toolCallId")
+        if call_id not in finished:
             yield place, encoded
-        elif chunk["type"] == _WHOLE:
-            whole = msgspec.json.encode(chunk["input"]).decode()
-            delta = {"type": "tool-input-delta", "toolCallId": chunk["toolCallId"], "inputTextDelta": whole}
-            yield place, msgspec.json.encode(delta)
+        elif chunk["type"] in (_WHOLE, _QUESTION):
+            if call_id in inputs:  # not told yet
+                whole = msgspec.json.encode(inputs.pop(call_id)).decode()
+                delta = {"type": "tool-input-delta", "toolCallId": call_id, "inputTextDelta": whole}
+                yield place if chunk["type"] == _WHOLE else None, msgspec.json.encode(delta)
+            if chunk["type"] == _QUESTION:
+                yield place, encoded
         elif chunk["type"] != "tool-input-delta":  # a preview of what the lines above tell whole
             yield place, encoded
 

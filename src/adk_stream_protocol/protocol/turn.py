@@ -52,7 +52,10 @@ class Turn:
 
 
 def decode_turn(body: bytes, limits: Limits, *, sdk_version_header: str | None = None) -> Turn:
-    request = _decode(body, RequestBody)
+    return read_turn(_decode(body, RequestBody), limits, sdk_version_header=sdk_version_header)
+
+
+def read_turn(request: RequestBody, limits: Limits, *, sdk_version_header: str | None = None) -> Turn:
     if not is_chat_id(request.id):
         raise MalformedRequest(f"The id {_IDENTIFIER_RULE}, other than `user`, and must not begin like a drive (`c:`).")
     if request.message_id is not None:

@@ -84,10 +84,15 @@ class Recorder:
         self._prefix = prefix
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] != "http" or scope["method"] == "OPTIONS" or not self._is_ours(scope["path"]):
+        is_recorded = scope["type"] == "websocket" or (scope["type"] == "http" and scope["method"] != "OPTIONS")
+        if not is_recorded or not self._is_ours(scope["path"]):
             await self._app(scope, receive, send)
             return
-        exchange = _Exchange(self._recording, scope["method"], scope["path"])
+        exchange = (
+            _Socket(self._recording, scope["path"])
+            if scope["type"] == "websocket"
+            else _Exchange(self._recording, scope["method"], scope["path"])
+        )
 
         async def hear() -> Message:
             message = await receive()
@@ -153,6 +158,44 @@ class _Exchange:
                 if line.startswith(b"data: "):
                     data = line.removeprefix(b"data: ")
                     self._write("chunk", chunk="[DONE]" if data == b"[DONE]" else msgspec.Raw(data))
+
+    def _write(self, direction: str, **fields: Any) -> None:
+        self._recording.write(self._number, direction, fields)
+
+
+class _Socket:
+    """One WebSocket, from its opening to its end."""
+
+    def __init__(self, recording: Recording, path: str) -> None:
+        self._recording = recording
+        self._number = recording.next_exchange()
+        self._is_closed = False
+        self._write("open", path=path)
+
+    def hear(self, message: Message) -> None:
+        if message["type"] == "websocket.receive":
+            self._write_frame("client", message)
+        elif message["type"] == "websocket.disconnect":
+            self._close("client", message.get("code", 1005))
+
+    def say(self, message: Message) -> None:
+        if message["type"] == "websocket.send":
+            self._write_frame("server", message)
+        elif message["type"] == "websocket.close":
+            self._close("server", message.get("code", 1000))
+
+    def _close(self, by: str, code: int) -> None:
+        if not self._is_closed:  # who comes second only finds it closed
+            self._is_closed = True
+            self._write("close", by=by, code=code)
+
+    def _write_frame(self, by: str, message: Message) -> None:
+        text, binary = message.get("text"), message.get("bytes")
+        if binary is not None:  # voice: what was said is in the transcripts
+            self._write("frame", by=by, bytes=len(binary))
+            return
+        told = _told((text or "").encode(errors="replace"))
+        self._write("frame", by=by, **({"frame": told["body"]} if "body" in told else told))
 
     def _write(self, direction: str, **fields: Any) -> None:
         self._recording.write(self._number, direction, fields)

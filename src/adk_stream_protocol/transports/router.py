@@ -8,11 +8,13 @@ from urllib.parse import quote
 from fastapi import APIRouter
 from starlette.requests import Request
 from starlette.responses import Response
+from starlette.websockets import WebSocket
 
 from ..bridge import ChatBridge
 from ..errors import NotFound
 from ..protocol.chunks import encode_json
 from .http import endpoint, respond, resume
+from .live_socket import LiveSockets
 from .security import preflight_headers
 
 # Shown in the page; everything else a browser may only save, since a page of our origin could act as the user.
@@ -20,6 +22,9 @@ _SHOWN_INLINE = ("image/png", "image/jpeg", "image/gif", "image/webp", "audio/",
 
 
 def build_router(bridge: ChatBridge, prefix: str) -> APIRouter:
+    sockets = LiveSockets(bridge)
+    bridge.before_close.append(sockets.aclose)
+
     @asynccontextmanager
     async def lifespan(_: Any) -> AsyncGenerator[None]:
         bridge.watch_for_lost_runs()
@@ -27,6 +32,10 @@ def build_router(bridge: ChatBridge, prefix: str) -> APIRouter:
             yield
         finally:
             await bridge.aclose()
+
+    async def live(websocket: WebSocket) -> None:
+        """Live mode, in the AI SDK's own frames."""
+        await sockets.serve(websocket)
 
     async def turn(request: Request) -> Response:
         """One turn: the AI SDK's request in, a UI message stream out."""
@@ -85,6 +94,7 @@ def build_router(bridge: ChatBridge, prefix: str) -> APIRouter:
     # API routes rather than plain ones, so that the dependencies of `include_router` (a login, say) hold for them.
     router = APIRouter(prefix=prefix, lifespan=lifespan)
     router.add_api_route("", turn, methods=["POST"], response_class=Response)
+    router.add_api_websocket_route("/live", live)
     for (method, path), work in routes.items():
         router.add_api_route(path, endpoint(bridge, work), methods=[method], response_class=Response)
     for path in {path for _, path in routes}:

@@ -1,6 +1,7 @@
 """Who may read our answers from a page of another origin."""
 
 from collections.abc import Collection
+from urllib.parse import urlsplit
 
 from starlette.datastructures import Headers
 
@@ -32,3 +33,32 @@ def preflight_headers(headers: Headers, allowed_origins: Collection[str]) -> dic
         "access-control-allow-headers": _ALLOWED_HEADERS,
         "access-control-max-age": "600",
     }
+
+
+_DEFAULT_PORTS = {"http": 80, "https": 443}
+
+
+def may_open_socket(headers: Headers, allowed_origins: Collection[str]) -> bool:
+    """Browsers let every page open a socket to us, with our cookies; they only say which page it is. Pages of our own
+    origin may, and those that are allowed by name. Other programs than browsers say nothing, and have no cookies."""
+    origins = headers.getlist("origin")
+    if not origins:
+        return True
+    if len(origins) > 1:
+        return False
+    return origins[0] in allowed_origins or _is_same_origin(origins[0], headers.getlist("host"))
+
+
+def _is_same_origin(origin: str, hosts: list[str]) -> bool:
+    if len(hosts) != 1:
+        return False
+    try:
+        page, here = urlsplit(origin), urlsplit(f"//{hosts[0]}")
+        default = _DEFAULT_PORTS.get(page.scheme)
+        names = page.hostname, here.hostname
+        ports = page.port or default, here.port or default
+    except ValueError:  # a port that is none, half a bracket
+        return False
+    # Nothing but a scheme, a name and a port. The scheme need not be ours: a proxy in front may speak TLS for us.
+    is_plain = default is not None and origin == f"{page.scheme}://{page.netloc}" and "@" not in page.netloc
+    return is_plain and names[0] is not None and names[0] == names[1] and ports[0] == ports[1]

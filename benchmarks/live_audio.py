@@ -1,0 +1,216 @@
+"""Live voice: how much later than from a bare echo does a frame come back, with many sessions at once in one process?
+
+    python benchmarks/live_audio.py [sessions] [seconds]
+
+A model that says back every frame of voice as it comes stands behind a bridge on uvicorn. Clients in two other
+processes send one frame of 20 ms every 20 ms in each session, with its number and the time in its first samples. The
+same clients then talk to a bare WebSocket that sends back what it gets. Both servers are processes of their own.
+"""
+
+import asyncio
+import json
+import multiprocessing
+import struct
+import sys
+import time
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager, suppress
+from typing import Any
+
+FRAME_S = 0.02
+FRAME_BYTES = 640
+STAMP = struct.Struct("<Qd")
+PROCESSES = 2
+
+
+def serve(kind: str, port: int) -> None:
+    import uvicorn
+
+    app = bridge_app() if kind == "bridge" else bare_app()
+    uvicorn.run(app, port=port, log_level="error", ws_ping_interval=None)
+
+
+def bare_app() -> Any:
+    from fastapi import FastAPI, WebSocket, WebSocketDisconnect
+
+    app = FastAPI()
+
+    @app.websocket("/api/chat/live")
+    async def echo(websocket: WebSocket) -> None:
+        await websocket.accept(subprotocol="adk-stream.v1")
+        try:
+            while True:
+                message = await websocket.receive()
+                if message["type"] == "websocket.disconnect":
+                    return
+                if message.get("bytes"):
+                    await websocket.send_bytes(message["bytes"])
+                else:
+                    await websocket.send_text('{"type":"attached","requestId":"-"}')
+        except WebSocketDisconnect:
+            return
+
+    return app
+
+
+def bridge_app() -> Any:
+    from fastapi import FastAPI
+    from google.adk.agents import LlmAgent
+    from google.adk.models.base_llm import BaseLlm
+    from google.adk.models.base_llm_connection import BaseLlmConnection
+    from google.adk.models.llm_request import LlmRequest
+    from google.adk.models.llm_response import LlmResponse
+    from google.genai import types
+
+    from adk_stream_protocol import ChatBridge, Limits
+
+    class Echo(BaseLlmConnection):
+        def __init__(self) -> None:
+            self._heard: asyncio.Queue[types.Blob | None] = asyncio.Queue()
+
+        async def send_history(self, history: list[types.Content]) -> None: ...
+
+        async def send_content(self, content: types.Content) -> None: ...
+
+        async def send_realtime(self, blob: Any) -> None:
+            self._heard.put_nowait(blob)
+
+        async def receive(self) -> AsyncGenerator[LlmResponse, None]:
+            while (blob := await self._heard.get()) is not None:
+                said = types.Blob(data=blob.data, mime_type="audio/pcm;rate=16000")
+                yield LlmResponse(content=types.Content(role="model", parts=[types.Part(inline_data=said)]))
+
+        async def close(self) -> None:
+            self._heard.put_nowait(None)
+
+    class EchoModel(BaseLlm):
+        async def generate_content_async(
+            self, llm_request: LlmRequest, stream: bool = False
+        ) -> AsyncGenerator[LlmResponse, None]:
+            raise NotImplementedError
+            yield
+
+        @asynccontextmanager
+        async def connect(self, llm_request: LlmRequest) -> AsyncGenerator[BaseLlmConnection, None]:
+            yield Echo()
+
+    bridge = ChatBridge(
+        LlmAgent(name="echo", model=EchoModel(model="echo")),
+        user_id=lambda connection: connection.headers.get("x-user"),
+        limits=Limits(max_log_bytes=1 << 30),
+    )
+    app = FastAPI()
+    app.include_router(bridge.router("/api/chat"))
+    return app
+
+
+def talk(port: int, users: list[str], seconds: float, results: Any) -> None:
+    results.put(asyncio.run(talk_all(port, users, seconds)))
+
+
+async def talk_all(port: int, users: list[str], seconds: float) -> dict[str, Any]:
+    told = await asyncio.gather(*(one_session(port, user, seconds, n) for n, user in enumerate(users)))
+    return {
+        "delays": [delay for session in told for delay in session["delays"]],
+        "sent": sum(session["sent"] for session in told),
+        "in_order": all(session["in_order"] for session in told),
+    }
+
+
+async def one_session(port: int, user: str, seconds: float, number: int) -> dict[str, Any]:
+    from websockets.asyncio.client import connect
+
+    headers = {"x-user": user}
+    delays: list[float] = []
+    numbers: list[int] = []
+    async with connect(
+        f"ws://127.0.0.1:{port}/api/chat/live",
+        subprotocols=["adk-stream.v1"],  # pyright: ignore
+        additional_headers=headers,
+        compression=None,
+        ping_interval=None,
+    ) as socket:
+        await socket.send(json.dumps({"type": "attach", "requestId": "-", "id": "voice"}))
+        await socket.recv()
+        await socket.send(bytes(FRAME_BYTES))  # the first word opens the session
+        while not isinstance(await socket.recv(), bytes):
+            pass
+        count = int(seconds / FRAME_S)
+        await asyncio.sleep(1 + number * FRAME_S / 25)
+
+        async def listen() -> None:
+            while len(numbers) < count:
+                frame = await socket.recv()
+                if isinstance(frame, bytes):
+                    index, sent_at = STAMP.unpack_from(frame)
+                    numbers.append(index)
+                    delays.append(time.monotonic() - sent_at)
+
+        listening = asyncio.create_task(listen())
+        began = time.monotonic()
+        for index in range(count):
+            await asyncio.sleep(max(0, began + index * FRAME_S - time.monotonic()))
+            await socket.send(STAMP.pack(index, time.monotonic()) + bytes(FRAME_BYTES - STAMP.size))
+        with suppress(TimeoutError):
+            await asyncio.wait_for(listening, 10)
+    return {"delays": delays, "sent": count, "in_order": numbers == sorted(numbers)}
+
+
+def measure(kind: str, port: int, sessions: int, seconds: float) -> dict[str, Any]:
+    context = multiprocessing.get_context("spawn")
+    server = context.Process(target=serve, args=(kind, port), daemon=True)
+    server.start()
+    wait_for(port)
+    results = context.Queue()
+    users = [f"user-{number}" for number in range(sessions)]
+    clients = [
+        context.Process(target=talk, args=(port, users[part::PROCESSES], seconds, results)) for part in range(PROCESSES)
+    ]
+    for client in clients:
+        client.start()
+    told = [results.get() for _ in clients]
+    for client in clients:
+        client.join()
+    server.terminate()
+    server.join()
+    delays = sorted(delay * 1000 for part in told for delay in part["delays"])
+    return {
+        "frames": len(delays),
+        "lost": sum(part["sent"] for part in told) - len(delays),
+        "in_order": all(part["in_order"] for part in told),
+        "p50_ms": delays[len(delays) // 2],
+        "p99_ms": delays[int(len(delays) * 0.99)],
+        "max_ms": delays[-1],
+    }
+
+
+def wait_for(port: int) -> None:
+    import socket
+
+    for _ in range(300):
+        try:
+            socket.create_connection(("127.0.0.1", port), 0.2).close()
+            return
+        except OSError:
+            time.sleep(0.1)
+    raise SystemExit("the server does not start")
+
+
+def main() -> None:
+    sessions = int(sys.argv[1]) if len(sys.argv) > 1 else 50
+    seconds = float(sys.argv[2]) if len(sys.argv) > 2 else 10
+    rounds: dict[str, dict[str, Any]] = {}
+    for place, kind in enumerate(("bare", "bridge")):
+        rounds[kind] = measure(kind, 8790 + place, sessions, seconds)
+        told = " ".join(
+            f"{name}={value:.1f}" if isinstance(value, float) else f"{name}={value}"
+            for name, value in rounds[kind].items()
+        )
+        print(f"{kind:7s} {told}", flush=True)
+    added = rounds["bridge"]["p99_ms"] - rounds["bare"]["p99_ms"]
+    lost = rounds["bridge"]["lost"]
+    print(f"{sessions} sessions, 50 frames a second each way: p99 of the added delay {added:.1f} ms, lost {lost}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,36 @@
+"""What ADK, the model and the person are told of a call that has come to its end."""
+
+from typing import Any, cast
+
+from ..protocol.approvals import Approval, State
+
+_EXPIRED = "This call was not run: it expired, no answer came in time."
+_UNKNOWN = "The server stopped while this call was running. Whether it took effect is unknown; it was not run again."
+
+
+def recorded_response(approval: Approval) -> dict[str, Any]:
+    """What ADK is given for a call that has its result already."""
+    if approval.runs == "browser":
+        if "error" in approval.result:
+            return {"error": approval.result["error"]}
+        response = approval.result["output"]
+    else:
+        response = approval.result["response"]
+    return cast(dict[str, Any], response) if isinstance(response, dict) else {"result": response}
+
+
+def refusal_text(approval: Approval) -> str:
+    """What the model and the person are told of a call that came to nothing."""
+    if approval.state is State.UNKNOWN:
+        return _UNKNOWN
+    if approval.state is State.EXPIRED:
+        return _EXPIRED
+    reason = f" Reason: {approval.reason}" if approval.reason else ""
+    return f"This call was not run: the user denied it.{reason}"
+
+
+def browser_response(approval: Approval) -> dict[str, Any]:
+    """What ADK is given for a browser's call that has come to its end."""
+    if approval.state in (State.DONE, State.FAILED):
+        return recorded_response(approval)
+    return {"error": refusal_text(approval)}

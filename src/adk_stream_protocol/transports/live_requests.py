@@ -1,0 +1,118 @@
+"""What has been asked over live sockets, and can go on over other ones."""
+
+import asyncio
+import sys
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+
+from ..chunk_log import ChunkLog
+from ..errors import MalformedRequest
+from ..protocol.replay import replayed
+
+RequestKey = tuple[str, str, str]
+"""User, chat and request id."""
+
+
+@dataclass(frozen=True)
+class Told:
+    """A request's stream by its sequence numbers: first what it began with, then the log as it grows."""
+
+    log: ChunkLog
+    beginning: ChunkLog
+    log_start: int = 0
+
+    @classmethod
+    def whole(cls, log: ChunkLog) -> "Told":
+        return cls(log, ChunkLog(""))
+
+    @classmethod
+    def replaying(cls, log: ChunkLog) -> "Told":
+        """The whole message so far."""
+        beginning = ChunkLog("")
+        beginning.append([chunk for _, chunk in replayed(log.earlier, log.since(0, sys.maxsize))])
+        return cls(log, beginning, len(log))
+
+    @property
+    def length(self) -> int:
+        return len(self.beginning) + len(self.log) - self.log_start
+
+    @property
+    def is_whole(self) -> bool:
+        return self.log.is_closed
+
+    def has(self, sequence: int) -> bool:
+        return sequence < self.length or self.is_whole
+
+    def since(self, sequence: int, max_bytes: int) -> list[bytes]:
+        if sequence < len(self.beginning):
+            return self.beginning.since(sequence, max_bytes)
+        return self.log.since(self.log_start + sequence - len(self.beginning), max_bytes)
+
+
+@dataclass
+class _Begun:
+    asked: bytes
+    told: asyncio.Task[Told]
+    was_whole: bool = False
+
+
+class LiveRequests:
+    """A request is begun once, however often its frame comes, and goes on without its socket."""
+
+    def __init__(self, kept_s: float) -> None:
+        """`kept_s`: how long after its end."""
+        self._kept_s = kept_s
+        self._begun: dict[RequestKey, _Begun] = {}
+
+    async def open(self, key: RequestKey, asked: bytes, begin: Callable[[], Awaitable[ChunkLog]]) -> Told:
+        """`asked`: what tells this request from another under the same id."""
+        known = self._begun.get(key)
+        if known is None:
+
+            async def opened() -> Told:
+                return Told.whole(await begin())
+
+            known = self._keep(key, asked, asyncio.create_task(opened(), name="adk-stream open"))
+        elif known.asked != asked:
+            raise MalformedRequest("This requestId was used for something else before.")
+        known.was_whole = False  # its time begins anew
+        return await asyncio.shield(known.told)
+
+    async def find(self, key: RequestKey) -> Told | None:
+        known = self._begun.get(key)
+        if known is None:
+            return None
+        known.was_whole = False
+        return await asyncio.shield(known.told)
+
+    def add(self, key: RequestKey, told: Told) -> Told:
+        async def known() -> Told:
+            return told
+
+        self._keep(key, b"", asyncio.create_task(known(), name="adk-stream resume"))
+        return told
+
+    def _keep(self, key: RequestKey, asked: bytes, task: asyncio.Task[Told]) -> _Begun:
+        self._begun[key] = begun = _Begun(asked, task)
+        # Whoever asked may be gone by the time it fails, and asyncio would log what it said.
+        task.add_done_callback(lambda done: done.cancelled() or done.exception())
+        asyncio.get_running_loop().call_later(self._kept_s, self._forget, key, begun)
+        return begun
+
+    def _forget(self, key: RequestKey, begun: _Begun) -> None:
+        if self._begun.get(key) is not begun:
+            return
+        task = begun.told
+        is_whole = task.done() and (task.cancelled() or task.exception() is not None or task.result().is_whole)
+        if is_whole and begun.was_whole:
+            del self._begun[key]
+        else:
+            begun.was_whole = is_whole
+            asyncio.get_running_loop().call_later(self._kept_s, self._forget, key, begun)
+
+    async def aclose(self) -> None:
+        tasks = [begun.told for begun in self._begun.values() if not begun.told.done()]
+        self._begun.clear()
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
