@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 from google.adk.agents import LlmAgent
 
-from adk_stream_protocol.testing import ChatClient, Reply, ScriptedModel, call
+from adk_stream_protocol.testing import ChatClient, Reply, ScriptedLiveModel, ScriptedModel, call
+from support.live_client import live_socket
 
 ROOT = Path(__file__).parent.parent
 EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
@@ -99,7 +100,7 @@ def test_the_example_test_passes() -> None:
 
 
 def test_every_example_is_tested_here() -> None:
-    assert [path.name[:2] for path in EXAMPLES] == ["01", "02", "03", "04", "05", "06"]
+    assert [path.name[:2] for path in EXAMPLES] == ["01", "02", "03", "04", "05", "06", "07"]
 
 
 def test_the_code_of_the_readme_serves_a_turn() -> None:
@@ -110,5 +111,21 @@ def test_the_code_of_the_readme_serves_a_turn() -> None:
 
     async def scenario() -> None:
         assert (await ChatClient(names["app"], headers={"x-user": "ann"}).send("hi")).text == "Hello."
+
+    asyncio.run(scenario())
+
+
+def test_the_live_example_asks_before_it_sends_money() -> None:
+    example = load(next(path for path in EXAMPLES if path.name.startswith("07")))
+    example.agent.model = ScriptedLiveModel([[call("send_money", amount=5, recipient="Bob")], "Sent."], family="2.5")
+
+    async def scenario() -> None:
+        async with live_socket(example.app) as nobody:
+            assert await nobody.until(lambda: nobody.close_code) == 1008
+        async with live_socket(example.app, headers={"cookie": "session=ann"}) as client:
+            asked = await client.say("Send Bob 5 dollars")
+            told = await client.decide(asked, approved=True)
+            assert (told.types[1], told.text) == ("tool-output-available", "Sent.")
+        await example.bridge.aclose()
 
     asyncio.run(scenario())

@@ -19,6 +19,7 @@ from adk_stream_protocol.testing import Answer, ChatClient, Reply, call
 from adk_stream_protocol.transports.recorder import Recorder, Recording
 from support.apps import bridge_with
 from support.asgi import exchange
+from support.live_client import live_socket
 
 DOCUMENTED = Path(__file__).parents[1] / "docs" / "reference" / "recording.md"
 
@@ -301,6 +302,11 @@ def test_the_page_about_recordings_names_the_fields_that_are_written(file: Path,
     async def all_kinds() -> None:
         await ChatClient(app).post(turn())
         await ChatClient(app).post(b"{")
+        async with live_socket(app, headers={"host": "127.0.0.1"}) as client:
+            client.tell("ping")
+            client.send_frame("{")
+            client.send_frame(b"12")
+            await client.own("error", 2)
 
     asyncio.run(all_kinds())
     written = {name for line in lines_of(file) for name in line}
