@@ -19,7 +19,8 @@ from .adk.content import encode_content
 from .adk.gate import ApprovalGate, ApprovalPolicy
 from .adk.history import encode_history, find_turn, title_of, waits_for_the_user
 from .adk.live_message import LiveMessage
-from .adk.live_run import LiveListener, LiveRun, LiveServices
+from .adk.live_run import LiveRun, LiveServices
+from .adk.live_segments import LiveListener
 from .adk.request_run import RequestRun, RunRequest, effective_live_config, effective_run_config
 from .adk.runner import AgentLike, build_runner
 from .adk.translator import Translator
@@ -142,6 +143,7 @@ class ChatBridge:
         self._runs = ChatRuns(self._store, gate, self.limits.lease_s)
         self._recovering: asyncio.Task[None] | None = None
         self._attempts: Counter[CallKey] = Counter()
+        self._opening: dict[ChatKey, asyncio.Task[LiveRun]] = {}
         self.before_close: list[Callable[[], Awaitable[None]]] = []
         """What its transports have to do first."""
         self._listeners: defaultdict[ChatKey, set[LiveListener]] = defaultdict(set)
@@ -361,6 +363,14 @@ class ChatBridge:
         run = self._runs.get(chat.key)
         if isinstance(run, LiveRun) and not run.has_ended.is_set():
             return run
+        opening = self._opening.get(chat.key)
+        if opening is None:  # words and voice may come together, or from two pages
+            opening = asyncio.create_task(self._open_live_run(chat, prepared), name="adk-stream open live")
+            self._opening[chat.key] = opening
+            opening.add_done_callback(lambda _: self._opening.pop(chat.key))
+        return await asyncio.shield(opening)
+
+    async def _open_live_run(self, chat: Chat, prepared: Prepared) -> LiveRun:
         held = await self._runs.begin(chat.key)
         if held is None:
             raise RunActive
@@ -391,7 +401,7 @@ class ChatBridge:
 
     def _announced(self, chat: ChatKey) -> "list[Event]":
         run = self._runs.get(chat)
-        return list(run.announced.values()) if isinstance(run, LiveRun) else []
+        return list(run.announced) if isinstance(run, LiveRun) else []
 
     async def _live_run_ended(self, held: Held) -> None:
         await self._runs.end(held.lease)

@@ -147,7 +147,7 @@ class ChatRuns:
             logger.error("calls that were not taken up are still approved")
 
     async def stop_all(self) -> None:
-        await asyncio.gather(*(run.stop() for run in self))
+        await asyncio.gather(*(run.stop() for run in self), return_exceptions=True)
 
     async def wait_for(self, chat: ChatKey, calls: frozenset[CallKey], longest_s: float) -> Held | RequestRun | None:
         """The right to run in this chat, as soon as it is free; or the run that is answering just these calls."""

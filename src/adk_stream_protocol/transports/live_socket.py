@@ -309,6 +309,7 @@ class LiveSocket:
         task = asyncio.create_task(self._bridge.stop(self._user, chat_id), name="adk-stream stop")
         self._stops.add(task)
         task.add_done_callback(self._stops.discard)
+        task.add_done_callback(lambda done: done.cancelled() or done.exception())  # nobody else looks at it
 
     # -- voice --------------------------------------------------------------------------------------------------------
 
