@@ -7,11 +7,16 @@ from typing import Any
 
 import pytest
 
-from adk_stream_protocol import client_tool
-from adk_stream_protocol.protocol.approvals import ChatKey, State
+from adk_stream_protocol import ApprovalPolicy, client_tool
+from adk_stream_protocol.adk.gate import ApprovalGate
+from adk_stream_protocol.protocol.approvals import Approval, ChatKey, State, claim, start
+from adk_stream_protocol.runs import ChatRuns, Held
+from adk_stream_protocol.store.base import advance
+from adk_stream_protocol.store.memory import MemoryStore
 from adk_stream_protocol.testing import Answer, call
+from store.stores import asked
 from support.conversations import folded, run, until
-from support.pages import Page, Slow, Till, page, results_told
+from support.pages import Clock, Page, Slow, Till, page, results_told
 
 CHAT = ChatKey("helper", "ann", "c1")
 
@@ -195,5 +200,77 @@ def test_a_cursor_of_a_continuation_goes_on_behind_it() -> None:
             whole, rest = (await first).chunks, read((await again).text).chunks
             assert rest == whole[-len(rest) :]
             assert rest[0]["type"] == "tool-output-available"
+
+    run(scenario)
+
+
+# -- calls that a run did not take up ---------------------------------------------------------------------------------
+
+LEASE_S = 10
+PAYMENT = asked(chat=CHAT, state=State.APPROVED, approved=True, decided_at=1000.0, decided_by="ann")
+
+
+def worker(store: MemoryStore) -> ChatRuns:
+    return ChatRuns(store, ApprovalGate(store, ApprovalPolicy(), LEASE_S), LEASE_S)
+
+
+async def held_by(runs: ChatRuns) -> Held:
+    held = await runs.begin(CHAT)
+    assert held is not None
+    return held
+
+
+async def brought_to(reached: State, store: MemoryStore, held: Held) -> Approval:
+    """The payment, as far as the holder of its chat has come with it."""
+    lease, key = held.lease, PAYMENT.call
+    if reached in (State.CLAIMED, State.STARTED):
+        digest = PAYMENT.digest
+        await advance(store, CHAT, key, lambda found, _: claim(found, digest=digest, run=lease.token), lease)
+    if reached is State.STARTED:
+        await advance(store, CHAT, key, lambda found, _: start(found, run=lease.token), lease)
+    (payment,) = (await store.read(CHAT)).approvals
+    assert payment.state is reached
+    return payment
+
+
+@pytest.mark.parametrize("reached", [State.APPROVED, State.CLAIMED, State.STARTED])
+def test_a_worker_whose_lease_was_taken_over_leaves_its_successors_call_as_it_is(reached: State) -> None:
+    async def scenario() -> None:
+        clock = Clock()
+        store = MemoryStore(clock=clock)
+        await store.add(PAYMENT)
+        late, successor = worker(store), worker(store)
+        lost = await held_by(late)
+        await brought_to(State.CLAIMED, store, lost)
+        clock.now += LEASE_S
+        held = await held_by(successor)
+        payment, trail = await brought_to(reached, store, held), await store.audit(CHAT)
+        await late.give_up(lost.lease, [PAYMENT.call])
+        assert (await store.read(CHAT)).approvals == [payment]
+        assert await store.audit(CHAT) == trail
+        await late.end(lost.lease)
+        await successor.end(held.lease)
+
+    run(scenario)
+
+
+@pytest.mark.parametrize(
+    ("reached", "left"),
+    [(State.APPROVED, State.FAILED), (State.CLAIMED, State.FAILED), (State.STARTED, State.UNKNOWN)],
+)
+def test_the_holder_of_a_chat_leaves_no_call_to_be_run_later(reached: State, left: State) -> None:
+    async def scenario() -> None:
+        store = MemoryStore(clock=Clock())
+        await store.add(PAYMENT)
+        runs = worker(store)
+        held = await held_by(runs)
+        await brought_to(reached, store, held)
+        await runs.give_up(held.lease, [PAYMENT.call])
+        (payment,) = (await store.read(CHAT)).approvals
+        assert payment.state is left
+        if left is State.FAILED:
+            told = {"error": "This call was not run: the server failed before it began."}
+            assert payment.result == {"response": told, "state": {}}
+        await runs.end(held.lease)
 
     run(scenario)

@@ -1,6 +1,7 @@
 """Every gated tool runs after its approval, once: kinds of tools, agents around them, plugins and callbacks."""
 
 from collections.abc import Mapping
+from dataclasses import FrozenInstanceError
 from typing import Any
 
 import pytest
@@ -8,19 +9,31 @@ from google.adk.agents import LlmAgent
 from google.adk.tools import AgentTool, BaseTool, FunctionTool, LongRunningFunctionTool, ToolContext
 from google.genai import types
 
-from adk_stream_protocol import ApprovalPolicy, client_tool, idempotency_key
+from adk_stream_protocol import ApprovalPolicy, client_tool
+from adk_stream_protocol.protocol.approvals import ChatKey, State
+from adk_stream_protocol.store.memory import MemoryStore
 from adk_stream_protocol.testing import ScriptedModel, call
 from support.conversations import asked_parts, run
-from support.pages import Page, Till, page
+from support.pages import Clock, Page, Till, page, results_told
+
+CHAT = ChatKey("helper", "ann", "c1")
 
 
 def paying() -> list[types.Part]:
     return [call("pay", amount=5)]
 
 
-def told(at: Page) -> list[Any]:
-    """What the model was asked last."""
-    return asked_parts(at.chat.model.requests[-1])
+def numbered(amount: int) -> list[types.Part]:
+    """By a model that numbers its calls anew in every answer."""
+    return [types.Part(function_call=types.FunctionCall(id="0", name="pay", args={"amount": amount}))]
+
+
+async def responses(at: Page, tool: str) -> list[Any]:
+    """What the session has as the results of a tool."""
+    session = await at.chat.session()
+    assert session is not None
+    found = [response for event in session.events for response in event.get_function_responses()]
+    return [response.response for response in found if response.name == tool]
 
 
 async def is_paid_after_approval(at: Page, till: Till, model: ScriptedModel | None = None) -> None:
@@ -119,6 +132,7 @@ def test_a_tool_may_ask_for_itself_and_gets_the_persons_payload() -> None:
             (about,) = asked.of_type("data-adk-approval")
             assert about["data"]["hint"] == "Which seat?"
             assert about["data"]["payload"] == {"seats": ["1A", "1B"]}
+            assert await responses(at, "book") == [{"status": "asked"}]
             at.decide("book", payload={"seat": "1B"})
             await at.answer()
             assert seen == [(True, {"seat": "1B"})]
@@ -153,16 +167,22 @@ def test_a_tool_that_asks_a_second_time_is_told_that_it_cannot() -> None:
     async def scenario() -> None:
         def book(tool_context: ToolContext) -> dict[str, Any]:
             """Never has enough."""
+            tool_context.state["asked"] = tool_context.state.get("asked", 0) + 1
             tool_context.request_confirmation(hint="Really?")
             return {"status": "asked"}
 
-        async with page([call("book")], "It asked again.", tools=(book,)) as at:
+        store = MemoryStore()
+        async with page([call("book")], "It asked again.", tools=(book,), record=store) as at:
             await at.say("Book.")
             at.decide("book")
             await at.answer()
             assert at.states() == ["output-error"]
-            assert "a second time" in at.part("book")["errorText"]
-            assert "a second time" in told(at)[-1]["result"]["error"]
+            words = "This call was not completed: a tool cannot ask for approval a second time."
+            assert at.part("book")["errorText"] == words
+            assert results_told(at.chat.model) == [{"error": words}]
+            (recorded,) = (await store.read(CHAT)).approvals
+            assert recorded.state is State.FAILED
+            assert recorded.result == {"response": {"error": words}, "state": {"asked": 2}}
             await at.is_what_a_reload_shows()
 
     run(scenario)
@@ -175,6 +195,53 @@ def test_a_long_running_tool_of_the_servers_can_be_gated_too() -> None:
         tool._require_confirmation = True  # ADK gives it no argument for that
         async with page(paying(), "Paid.", tools=(tool,)) as at:
             await is_paid_after_approval(at, till)
+
+    run(scenario)
+
+
+def export() -> dict[str, str]:
+    """Works elsewhere."""
+    return {"status": "started"}
+
+
+def forget() -> None:
+    """Has nothing to say."""
+
+
+@pytest.mark.parametrize("tool", [LongRunningFunctionTool(export), forget], ids=["with a first word", "of one run"])
+def test_only_a_long_running_tool_without_a_word_is_left_to_the_client(tool: Any) -> None:
+    async def scenario() -> None:
+        store = MemoryStore()
+        name = "export" if isinstance(tool, LongRunningFunctionTool) else "forget"
+        async with page([call(name)], "Done.", tools=(tool,), record=store) as at:
+            assert (await at.say("Go.")).text == "Done."
+            assert (await store.read(CHAT)).approvals == []
+
+    run(scenario)
+
+
+@pytest.mark.parametrize("kind", ["server", "browser", "long-running"])
+def test_a_second_call_of_one_turn_under_the_id_of_the_first_is_refused(kind: str) -> None:
+    async def scenario() -> None:
+        def pay(amount: int) -> None:
+            """Pays."""
+
+        till = Till()
+        tools: dict[str, BaseTool] = {
+            "server": till.gated,
+            "browser": client_tool(pay),
+            "long-running": LongRunningFunctionTool(pay),
+        }
+        async with page(numbered(5), numbered(6), "Done.", tools=(tools[kind],)) as at:
+            await at.say("Pay.")
+            if kind == "server":
+                at.decide("pay")
+            else:
+                at.output("pay", {"paid": 5})
+            assert (await at.answer()).text == "Done."
+            refused = {"error": "This call was not run: an earlier call of this turn has its id."}
+            assert results_told(at.chat.model) == [{"paid": 5}, refused]
+            assert till.paid == ([5] if kind == "server" else [])
 
     run(scenario)
 
@@ -200,7 +267,39 @@ def test_tools_inside_an_agent_that_is_a_tool_are_refused_since_nobody_could_be_
     run(scenario)
 
 
-# -- what people and services are told --------------------------------------------------------------------------------
+# -- what people and models are told ----------------------------------------------------------------------------------
+
+
+def test_a_policy_is_given_by_names_and_stays_as_it_is() -> None:
+    policy: Any = ApprovalPolicy()
+    assert (policy.deadline_s, policy.browser_deadline_s, policy.hints) == (600, 60, {})
+    with pytest.raises(FrozenInstanceError):
+        policy.deadline_s = 1
+    with pytest.raises(TypeError):
+        ApprovalPolicy(1)  # pyright: ignore
+
+
+@pytest.mark.parametrize(
+    ("after_s", "said", "words"),
+    [
+        (599, {"approved": False}, "the user denied it."),
+        (599, {"approved": False, "reason": "Too much."}, "the user denied it. Reason: Too much."),
+        (600, {"approved": True}, "it expired, no answer came in time."),
+    ],
+    ids=["denied", "denied for a reason", "too late"],
+)
+def test_the_model_is_told_why_a_call_came_to_nothing(after_s: float, said: dict[str, Any], words: str) -> None:
+    async def scenario() -> None:
+        till, clock = Till(), Clock()
+        async with page(paying(), "Not paid.", tools=(till.gated,), record=MemoryStore(clock=clock)) as at:
+            await at.say("Pay.")
+            clock.now += after_s
+            at.decide("pay", **said)
+            await at.answer()
+            assert results_told(at.chat.model) == [{"error": f"This call was not run: {words}"}]
+            assert till.paid == []
+
+    run(scenario)
 
 
 def in_words(arguments: Mapping[str, Any]) -> str:
@@ -234,31 +333,5 @@ def test_without_a_hint_of_ones_own_adks_words_are_used(kind: str) -> None:
             answer = await at.say("Pay.")
             hint = answer.of_type("data-adk-approval")[0]["data"]["hint"]
             assert hint.startswith("Please approve or reject the tool call pay() by responding")
-
-    run(scenario)
-
-
-def test_the_key_for_payment_services_is_the_same_for_every_attempt_and_another_for_every_call() -> None:
-    async def scenario() -> None:
-        keys: list[str] = []
-
-        def book(amount: int, tool_context: ToolContext) -> dict[str, Any]:
-            """Books."""
-            keys.append(idempotency_key(tool_context))
-            if tool_context.tool_confirmation is None:
-                tool_context.request_confirmation(hint="Sure?")
-            return {}
-
-        calls = [call("book", amount=5), call("book", amount=5)]
-        async with page(calls, "Booked.", [call("book", amount=5)], tools=(book,)) as at:
-            await at.say("Book.")
-            at.decide("book", 0)
-            at.decide("book", 1)
-            await at.answer()
-            await at.say("Again.")
-            assert len(keys) == 5
-            assert sorted(keys[:2]) == sorted(keys[2:4])
-            assert len(set(keys)) == 3
-            assert all(len(key) == 64 for key in keys)
 
     run(scenario)

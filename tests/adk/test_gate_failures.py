@@ -5,7 +5,8 @@ import copy
 from typing import Any
 
 import pytest
-from google.adk.tools import FunctionTool
+from google.adk.agents import LlmAgent
+from google.adk.tools import FunctionTool, LongRunningFunctionTool
 from google.genai import types
 
 from adk_stream_protocol import client_tool
@@ -14,12 +15,13 @@ from adk_stream_protocol.errors import StoreUnavailable
 from adk_stream_protocol.protocol.approvals import Approval, ChatKey, State
 from adk_stream_protocol.store.base import Lease, Snapshot
 from adk_stream_protocol.store.memory import MemoryStore
-from adk_stream_protocol.testing import call
+from adk_stream_protocol.testing import ScriptedModel, call
 from support.conversations import Endless, asked_parts, run, until
 from support.pages import Page, Till, page, results_told
 
 CHAT = ChatKey("helper", "ann", "c1")
 STORE_DOWN = "This call was not run: approvals cannot be recorded right now."
+UNKNOWN = "The server stopped while this call was running. Whether it took effect is unknown; it was not run again."
 
 
 def paying() -> list[types.Part]:
@@ -55,6 +57,11 @@ async def states(store: MemoryStore, chat: ChatKey = CHAT) -> list[State]:
     return [approval.state for approval in (await store.read(chat)).approvals]
 
 
+def logged(caplog: pytest.LogCaptureFixture) -> list[str]:
+    """What the gate tells whoever runs the server."""
+    return [record.getMessage() for record in caplog.records if record.name == "adk_stream_protocol.adk.gate"]
+
+
 async def decides(at: Page, *, approved: bool = True) -> dict[str, Any]:
     """A person's decision; gives the request, so that it can be sent again."""
     at.decide("pay", approved=approved)
@@ -64,13 +71,25 @@ async def decides(at: Page, *, approved: bool = True) -> dict[str, Any]:
 # -- the store is down ------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("kind", ["server", "browser"])
-def test_what_cannot_be_recorded_is_not_asked(kind: str) -> None:
+def pay(amount: int) -> None:
+    """Pays."""
+
+
+@pytest.mark.parametrize(
+    "tool",
+    [
+        FunctionTool(pay, require_confirmation=True),
+        client_tool(pay, approve=True),
+        client_tool(pay),
+        LongRunningFunctionTool(pay),
+    ],
+    ids=["gated", "gated in the browser", "free in the browser", "long-running"],
+)
+def test_what_cannot_be_recorded_is_not_asked(tool: Any) -> None:
     async def scenario() -> None:
-        till, store = Till(), FragileStore()
-        tool = till.gated if kind == "server" else client_tool(till.pay, approve=True)
+        store = FragileStore()
         async with page(paying(), "Not now.", tools=(tool,), record=store) as at:
-            store.fails_at = {State.PENDING}
+            store.fails_at = {State.PENDING, State.APPROVED}
             answer = await at.say("Pay.")
             assert answer.of_type("tool-approval-request") == []
             assert results_told(at.chat.model) == [{"error": STORE_DOWN}]
@@ -110,7 +129,7 @@ def test_a_decision_that_cannot_be_recorded_is_refused_and_can_be_sent_again() -
 
 
 @pytest.mark.parametrize("step", [State.CLAIMED, State.STARTED])
-def test_an_approved_call_that_cannot_be_taken_up_does_not_run(step: State) -> None:
+def test_an_approved_call_that_cannot_be_taken_up_does_not_run(step: State, caplog: pytest.LogCaptureFixture) -> None:
     async def scenario() -> None:
         till, store = Till(), FragileStore()
         async with page(paying(), "Not now.", tools=(till.gated,), record=store) as at:
@@ -120,6 +139,8 @@ def test_an_approved_call_that_cannot_be_taken_up_does_not_run(step: State) -> N
             assert till.paid == []
             assert results_told(at.chat.model) == [{"error": STORE_DOWN}]
             assert not await lingers(at)
+            called = at.part("pay")["toolCallId"]
+            assert logged(caplog) == [f"the approval store is down: {called} of chat c1 was not run"]
 
     run(scenario)
 
@@ -129,7 +150,9 @@ async def lingers(at: Page) -> bool:
     return (await at.chat.chats())[0]["waiting"]
 
 
-def test_a_result_that_cannot_be_recorded_reaches_the_model_all_the_same_and_the_tool_never_runs_again() -> None:
+def test_a_result_that_cannot_be_recorded_reaches_the_model_all_the_same_and_the_tool_never_runs_again(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     async def scenario() -> None:
         till, store = Till(), FragileStore()
         async with page(paying(), "Paid.", "Hello.", tools=(till.gated,), record=store) as at:
@@ -138,6 +161,8 @@ def test_a_result_that_cannot_be_recorded_reaches_the_model_all_the_same_and_the
             request = await decides(at)
             assert (await at.chat.post(request)).text == "Paid."
             assert results_told(at.chat.model) == [{"paid": 5}]
+            called = at.part("pay")["toolCallId"]
+            assert logged(caplog) == [f"the end of call {called} was not recorded: StoreUnavailable"]
             store.fails_at = set()
             again = await at.chat.post(request)
             assert [chunk["output"] for chunk in again.of_type("tool-output-available")] == [{"paid": 5}]
@@ -208,6 +233,54 @@ def test_after_a_tool_raised_the_model_hears_of_it_with_the_users_next_words() -
     run(scenario)
 
 
+def test_a_failure_that_a_callback_answers_is_recorded_as_a_failure_all_the_same(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    async def scenario() -> None:
+        def fails(_: int) -> None:
+            raise ConnectionError
+
+        def answers(tool: Any, args: Any, tool_context: Any, error: Exception) -> dict[str, str]:
+            return {"status": "try again tomorrow"}
+
+        till, store, model = Till(fails), MemoryStore(), ScriptedModel([paying(), "Tomorrow."])
+        agent = LlmAgent(name="helper", model=model, tools=[till.gated], on_tool_error_callback=answers)
+        async with page(agent=agent, record=store) as at:
+            await at.say("Pay.")
+            assert (await at.chat.post(await decides(at))).text == "Tomorrow."
+            assert results_told(model) == [{"status": "try again tomorrow"}]
+            (recorded,) = (await store.read(CHAT)).approvals
+            assert recorded.state is State.FAILED
+            assert recorded.result == {"response": {"error": "The tool pay failed."}, "state": {}}
+            assert logged(caplog) == []
+
+    run(scenario)
+
+
+@pytest.mark.parametrize("is_bridged", [True, False], ids=["in a chat", "in a run past the bridge"])
+def test_of_a_tool_that_needs_no_approval_no_failure_is_recorded(
+    is_bridged: bool, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def scenario() -> None:
+        def fails(_: int) -> None:
+            raise ConnectionError
+
+        till, store = Till(fails), MemoryStore()
+        async with page(paying(), tools=(till.pay,), record=store) as at:
+            if is_bridged:
+                assert (await at.say("Pay.")).types[-1] == "error"
+            else:
+                words = types.Content(role="user", parts=[types.Part(text="Pay.")])
+                with pytest.raises(ConnectionError):
+                    async for _ in at.chat.runner.run_async(user_id="ann", session_id="c1", new_message=words):
+                        pass
+            assert till.paid == [5]
+            assert await states(store) == []
+            assert logged(caplog) == []
+
+    run(scenario)
+
+
 @pytest.mark.parametrize("grace_s", [5, 0], ids=["in time", "after the run was given up"])
 def test_a_tool_that_is_stopped_has_an_unknown_outcome_and_never_runs_again(
     grace_s: float, monkeypatch: pytest.MonkeyPatch
@@ -229,7 +302,7 @@ def test_a_tool_that_is_stopped_has_an_unknown_outcome_and_never_runs_again(
             await until(lambda: tool.was_cancelled)
             tool.started.clear()
             again = await at.chat.post(request)
-            assert len(again.of_type("tool-output-error")) == 1
+            assert [chunk["errorText"] for chunk in again.of_type("tool-output-error")] == [UNKNOWN]
             assert await states(store) == [State.UNKNOWN]
             assert not tool.started.is_set()
             assert not await lingers(at)

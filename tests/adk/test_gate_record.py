@@ -1,24 +1,34 @@
 """What the gate refuses, and what it writes down: nothing runs without its record, and what ran is recorded."""
 
+import asyncio
 import copy
 from typing import Any
 
+import msgspec
 import pytest
 from google.adk.agents.run_config import RunConfig
 from google.adk.events import Event
 from google.adk.sessions import InMemorySessionService, Session
-from google.adk.tools import FunctionTool, ToolContext
+from google.adk.tools import FunctionTool, LongRunningFunctionTool, ToolContext
 from google.genai import types
 
-from adk_stream_protocol.protocol.approvals import Approval, ChatKey, State
+from adk_stream_protocol import client_tool
+from adk_stream_protocol.adk.gate import ApprovalGate
+from adk_stream_protocol.protocol.approvals import Approval, CallKey, ChatKey, State
+from adk_stream_protocol.runs import ChatRuns
+from adk_stream_protocol.store.base import Lease
 from adk_stream_protocol.store.memory import MemoryStore
 from adk_stream_protocol.testing import call
 from support.conversations import run
-from support.pages import Clock, Page, Till, page, results_told
+from support.pages import Clock, Page, Slow, Till, page, results_told
 
 CHAT = ChatKey("helper", "ann", "c1")
 NOT_APPROVED = "This call was not run: nobody has approved it."
-STORE_DOWN = "This call was not run: approvals cannot be recorded right now."
+ELSEWHERE = "This call was not run: another run has taken it up."
+ADKS_HINT = (
+    "Please approve or reject the tool call pay() by responding with a FunctionResponse with an expected "
+    "ToolConfirmation payload."
+)
 
 
 def paying() -> list[types.Part]:
@@ -42,6 +52,28 @@ def confirmed(at: Page) -> types.Content:
     return types.Content(role="user", parts=[types.Part(function_response=said)])
 
 
+def saying(words: str) -> types.Content:
+    return types.Content(role="user", parts=[types.Part(text=words)])
+
+
+def runs_of(at: Page) -> ChatRuns:
+    return at.chat.bridge._runs  # pyright: ignore
+
+
+async def lease_of(at: Page) -> Lease:
+    held = await runs_of(at).begin(CHAT)
+    assert held is not None
+    return held.lease
+
+
+async def becomes(store: MemoryStore, state: State, **fields: Any) -> Approval:
+    """The payment, after somebody has moved it along."""
+    (found,) = (await store.read(CHAT)).approvals
+    moved = msgspec.structs.replace(found, state=state, approved=True, version=found.version + 1, **fields)
+    assert await store.compare_and_set(found, moved)
+    return moved
+
+
 async def run_past_the_bridge(at: Page, content: types.Content) -> list[Event]:
     runner = at.chat.runner
     running = runner.run_async(user_id="ann", session_id="c1", new_message=content, run_config=RunConfig())
@@ -58,9 +90,7 @@ def test_a_run_past_the_bridge_runs_no_gated_tool(recorded: str) -> None:
         async with page(paying(), "Refused.", tools=(till.gated,), record=store) as at:
             await at.say("Pay.")
             if recorded == "approved":
-                (pending,) = (await store.read(CHAT)).approvals
-                approved = {"state": State.APPROVED, "approved": True, "version": 1}
-                await store.compare_and_set(pending, Approval(**{**_fields(pending), **approved}))
+                await becomes(store, State.APPROVED)
             elif recorded == "forgotten":
                 await store.forget(CHAT)
             before = await states(store)
@@ -72,21 +102,32 @@ def test_a_run_past_the_bridge_runs_no_gated_tool(recorded: str) -> None:
     run(scenario)
 
 
-def _fields(approval: Approval) -> dict[str, Any]:
-    return {name: getattr(approval, name) for name in approval.__struct_fields__}
-
-
 def test_a_run_past_the_bridge_asks_nobody() -> None:
     async def scenario() -> None:
         till, store = Till(), MemoryStore()
         async with page("Hello.", paying(), "Refused.", tools=(till.gated,), record=store) as at:
             await at.say("hi")
-            events = await run_past_the_bridge(at, types.Content(role="user", parts=[types.Part(text="Pay.")]))
+            events = await run_past_the_bridge(at, saying("Pay."))
             assert till.paid == []
             assert not any(event.actions.requested_tool_confirmations for event in events)
             assert results_told(at.chat.model) == [
                 {"error": "This call was not run: there is no client here that could answer it."}
             ]
+            assert await states(store) == []
+
+    run(scenario)
+
+
+def pay(amount: int) -> None:
+    """Pays."""
+
+
+def test_a_run_past_the_bridge_leaves_no_call_to_a_client() -> None:
+    async def scenario() -> None:
+        store = MemoryStore()
+        async with page(paying(), tools=(LongRunningFunctionTool(pay),), record=store) as at:
+            events = await run_past_the_bridge(at, saying("Pay."))
+            assert [part.name for event in events for part in event.get_function_calls()] == ["pay"]
             assert await states(store) == []
 
     run(scenario)
@@ -107,13 +148,70 @@ def test_the_lease_of_a_chat_is_not_enough_to_run_what_is_not_recorded_as_approv
             }
             await store.forget(CHAT)
             if record != "forgotten":
-                await store.add(Approval(**{**_fields(asked), **changes[record]}))
-            held = await at.chat.bridge._runs.begin(CHAT)  # pyright: ignore
-            assert held is not None
+                await store.add(msgspec.structs.replace(asked, **changes[record]))
+            lease = await lease_of(at)
             await run_past_the_bridge(at, confirmed(at))
-            await at.chat.bridge._runs.end(held.lease)  # pyright: ignore
+            await runs_of(at).end(lease)
             assert till.paid == []
             assert results_told(at.chat.model) == [{"error": NOT_APPROVED}]
+
+    run(scenario)
+
+
+@pytest.mark.parametrize("other_has", ["the call", "the chat"])
+def test_what_another_run_has_taken_up_is_left_to_it(other_has: str) -> None:
+    async def scenario() -> None:
+        till, clock = Till(), Clock()
+        store = MemoryStore(clock=clock)
+        async with page(paying(), "Refused.", tools=(till.gated,), record=store) as at:
+            await at.say("Pay.")
+            lease = await lease_of(at)
+            if other_has == "the call":
+                recorded = await becomes(store, State.CLAIMED, run="another")
+            else:
+                recorded = await becomes(store, State.APPROVED)
+                clock.now += 10
+                assert await store.acquire(CHAT, 10)
+            await run_past_the_bridge(at, confirmed(at))
+            await runs_of(at).end(lease)
+            assert till.paid == []
+            assert results_told(at.chat.model) == [{"error": ELSEWHERE}]
+            assert (await store.read(CHAT)).approvals == [recorded]
+
+    run(scenario)
+
+
+def test_a_lease_that_ran_out_unnoticed_is_good_as_long_as_nobody_has_taken_it() -> None:
+    async def scenario() -> None:
+        till, clock = Till(), Clock()
+        store = MemoryStore(clock=clock)
+        async with page(paying(), "Paid.", tools=(till.gated,), record=store) as at:
+            await at.say("Pay.")
+            lease = await lease_of(at)
+            await becomes(store, State.APPROVED)
+            clock.now += 3600
+            await run_past_the_bridge(at, confirmed(at))
+            await runs_of(at).end(lease)
+            assert till.paid == [5]
+            assert await states(store) == [State.DONE]
+
+    run(scenario)
+
+
+def test_the_end_of_an_earlier_run_takes_nothing_from_the_one_that_is_there() -> None:
+    async def scenario() -> None:
+        till, store = Till(), MemoryStore()
+        async with page(paying(), "Paid.", tools=(till.gated,), record=store) as at:
+            await at.say("Pay.")
+            lease = await lease_of(at)
+            await becomes(store, State.APPROVED)
+            gate = at.chat.runner.plugin_manager.get_plugin("adk_stream_approvals")
+            assert isinstance(gate, ApprovalGate)
+            gate.end_run(Lease(CHAT, "earlier"))
+            await run_past_the_bridge(at, confirmed(at))
+            assert till.paid == [5]
+            await runs_of(at).end(lease)
+            gate.end_run(lease)  # once more: there is nothing to end
 
     run(scenario)
 
@@ -136,6 +234,71 @@ def test_arguments_that_were_changed_in_the_session_are_not_run() -> None:
 
 
 # -- what is recorded -------------------------------------------------------------------------------------------------
+
+NOW = Clock().now
+
+
+@pytest.mark.parametrize(
+    ("tool", "fields"),
+    [
+        (
+            FunctionTool(pay, require_confirmation=True),
+            {"runs": "server", "state": State.PENDING, "deadline": NOW + 600, "hint": ADKS_HINT},
+        ),
+        (
+            client_tool(pay, approve=True),
+            {"runs": "browser", "state": State.PENDING, "deadline": NOW + 600, "hint": ADKS_HINT},
+        ),
+        (client_tool(pay), {"runs": "browser", "state": State.APPROVED, "browser_deadline": NOW + 60}),
+        (LongRunningFunctionTool(pay), {"runs": "browser", "state": State.APPROVED}),
+    ],
+    ids=["gated", "gated in the browser", "free in the browser", "long-running"],
+)
+def test_a_call_that_waits_is_recorded_with_all_that_is_known_of_it(tool: Any, fields: dict[str, Any]) -> None:
+    async def scenario() -> None:
+        store = MemoryStore(clock=Clock())
+        async with page(paying(), tools=(tool,), record=store) as at:
+            await at.say("Pay.")
+            session = await at.chat.session()
+            assert session is not None
+            key = CallKey(session.events[-1].invocation_id, at.part("pay")["toolCallId"])
+            (recorded,) = (await store.read(CHAT)).approvals
+            assert msgspec.structs.replace(recorded, approval_id=None) == Approval(
+                chat=CHAT, call=key, tool="pay", arguments={"amount": 5}, asked_at=NOW, **fields
+            )
+
+    run(scenario)
+
+
+def test_questions_about_calls_of_the_browsers_have_ids_of_their_own() -> None:
+    async def scenario() -> None:
+        store = MemoryStore()
+        calls = [call("pay", amount=5), call("pay", amount=5)]
+        async with page(calls, tools=(client_tool(pay, approve=True),), record=store) as at:
+            await at.say("Pay.")
+            ids = [approval.approval_id for approval in (await store.read(CHAT)).approvals]
+            assert ids == [part["approval"]["id"] for part in at.parts("pay")]
+            assert len(set(ids)) == 2
+
+    run(scenario)
+
+
+def test_a_tool_that_is_stopped_is_recorded_at_once_as_of_unknown_outcome() -> None:
+    async def scenario() -> None:
+        slow, store = Slow(), MemoryStore()
+        async with page(paying(), tools=(slow.gated,), record=store) as at:
+            await at.say("Pay.")
+            lease = await lease_of(at)
+            await becomes(store, State.APPROVED)
+            running = asyncio.create_task(run_past_the_bridge(at, confirmed(at)))
+            await slow.started.wait()
+            running.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await running
+            assert await states(store) == [State.UNKNOWN]
+            await runs_of(at).end(lease)
+
+    run(scenario)
 
 
 class ForgetfulService(InMemorySessionService):

@@ -17,6 +17,10 @@ export interface ChatAnswer extends Callbacks {
   status: string;
   error: string | null;
   requests: RecordedRequest[];
+  /** Frames of the server's that belong to no request, where there is a socket. */
+  ownFrames: unknown[];
+  /** What other tabs have shown when they were closed. */
+  otherTabs: UIMessage[][];
   /** True when the client went on posting by itself and had to be stopped. */
   resendLoop: boolean;
   /** Why the steps could not be taken to the end. */
@@ -31,11 +35,14 @@ export async function chat(command: ChatCommand): Promise<ChatAnswer> {
   if (failure !== undefined) await session.chat.stop();
   await session.recorder.settled();
   if (deadline.aborted) failure ??= "the client was done, but a response did not end in time";
+  session.close();
   return {
     messages: session.chat.messages,
     status: session.chat.status,
     error: session.chat.error === undefined ? null : errorText(session.chat.error),
     requests: session.recorder.requests,
+    ownFrames: session.recorder.ownFrames,
+    otherTabs: session.otherTabs.map((tab) => tab.chat.messages),
     resendLoop: session.resendLoop,
     ...session.callbacks,
     ...(failure === undefined ? {} : { failure }),

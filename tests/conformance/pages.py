@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
@@ -18,6 +19,7 @@ OPEN_STATES = ("streaming", "input-streaming", "input-available", "approval-requ
 
 Step = dict[str, Any]
 Resend = Literal["both", "approvals", "tool-calls"]
+Transport = Literal["http", "official", "ours"]
 IDLE: Step = {"waitIdle": True}
 RESUME: Step = {"resume": True}
 SUBMIT: Step = {"submit": True}
@@ -45,6 +47,16 @@ def failed(tool: str, error: str) -> Step:
     return {"output": {"tool": tool, "errorText": error}}
 
 
+def elsewhere(*steps: Step, transport: Transport = "http") -> Step:
+    """In another tab, while this one is open."""
+    return {"otherTab": {"transport": transport, "steps": steps}}
+
+
+def is_told_unasked(kind: str, **more: Any) -> Step:
+    """The page shows such a part after a while, without doing anything for it."""
+    return {"waitPart": {"type": kind, "unasked": True, **more}}
+
+
 @dataclass
 class Conversation:
     """One chat on a server, through any number of pages."""
@@ -54,8 +66,11 @@ class Conversation:
     origin: str
     chat_id: str = field(default_factory=lambda: f"chat-{uuid4().hex}")
     headers: dict[str, str] = field(default_factory=dict[str, str])
+    transport: Transport = "http"
     requests: list[Any] = field(default_factory=list[Any])
     tool_calls: list[Any] = field(default_factory=list[Any])
+    own_frames: list[Any] = field(default_factory=list[Any])
+    """What a live server has told without being asked."""
     messages: list[Any] = field(default_factory=list[Any])
     """As the last page showed them."""
 
@@ -69,7 +84,8 @@ class Conversation:
         """A page with what the server has kept, unless `initialMessages` are others, and with all stock helpers on. It
         ends at rest, without an error in the end and with no other `errors` before, and every response is what its
         release takes for one; except for the first ones that it `drops`. `paced`: it comes to rest after every step."""
-        options = {"resend": "tool-calls" if self.release == "5" else "both", "headers": self.headers, **options}
+        resend = "tool-calls" if self.release == "5" else "both"
+        options = {"resend": resend, "headers": self.headers, "transport": self.transport, **options}
         options.setdefault("initialMessages", self.kept())
         if paced:
             steps = tuple(paced for step in steps for paced in (step, IDLE))
@@ -82,6 +98,7 @@ class Conversation:
             check_response(request["response"])
         self.requests += requests
         self.tool_calls += answer["onToolCall"]
+        self.own_frames += answer["ownFrames"]
         self.messages = answer["messages"]
         return answer
 
@@ -98,6 +115,11 @@ class Conversation:
     @property
     def wire(self) -> str:
         return notation([request["response"]["chunks"] for request in self.requests])
+
+    @property
+    def methods(self) -> list[str]:
+        """How each request was made: over a socket it is the kind of its frame."""
+        return [request["method"] for request in self.requests]
 
     @property
     def tools(self) -> list[Any]:
@@ -121,7 +143,7 @@ class Conversation:
 
     def another_page(self, node: NodeDriver | None = None) -> Conversation:
         """The same chat, for what happens on that page alone."""
-        return Conversation(node or self.node, self.release, self.origin, self.chat_id, self.headers)
+        return Conversation(node or self.node, self.release, self.origin, self.chat_id, self.headers, self.transport)
 
     def came_to_its_end(self) -> bool:
         """One message of the assistant's for each of the user's, and nothing in them is open."""
@@ -188,3 +210,15 @@ def _as_any_release(part: Any, after_replay: bool) -> Any:
     if "approval" in known and after_replay:
         known["approval"] = {"id": known["approval"]["id"]}
     return known
+
+
+def without_made_up(messages: Sequence[Any]) -> Any:
+    """Messages with a name for each id, in their order, instead of the one that was made up, and without times."""
+    ids = [message["id"] for message in messages]
+    parts = [part for message in messages for part in message["parts"]]
+    ids += [part["toolCallId"] for part in parts if "toolCallId" in part]
+    ids += [part["approval"]["id"] for part in parts if "approval" in part]
+    told = json.dumps(as_any_release(messages))
+    for number, made_up in enumerate(ids):
+        told = told.replace(made_up, f"id-{number}")
+    return json.loads(re.sub(r'"deadline": "[^"]*"', '"deadline": ""', told))

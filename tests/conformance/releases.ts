@@ -13,10 +13,10 @@ export const RELEASE_NAMES = ["5", "6.0.0", "6", "7.0.0", "7"] as const;
 export type ReleaseName = (typeof RELEASE_NAMES)[number];
 
 type Newest = typeof import("ai");
-type SinceApprovals = "lastAssistantMessageIsCompleteWithApprovalResponses";
+type NotInAll = "lastAssistantMessageIsCompleteWithApprovalResponses" | "WebSocketChatTransport";
 
-/** What every release exports under the same name; the types are those of the newest one. */
-export type Sdk = Omit<Newest, SinceApprovals> & Partial<Pick<Newest, SinceApprovals>>;
+/** What the releases export under the same name; the types are those of the newest one. */
+export type Sdk = Omit<Newest, NotInAll> & Partial<Pick<Newest, NotInAll>>;
 
 type NewestChat = import("client-7").Chat<import("ai").UIMessage>;
 /** AI SDK 5 knows no approvals. */

@@ -23,6 +23,7 @@ WHERE_AND_PAY = say("Tell me my location and pay Alice 30 dollars")
 PAY_AND_MUSIC = say("Pay Alice 30 dollars and change BGM to track 1")
 WHERE_THEN_PAY = say("Tell me my location, then pay Alice 30 dollars")
 MUSIC_AND_WHERE = say("Change BGM to track 1 and tell me my location")
+PAY_AND_WEATHER = say("Pay Alice 30 dollars and tell me the weather in Oslo")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,6 +39,8 @@ class Scenario:
     is_late: bool = False
     """Whether all deadlines have passed before anybody can answer."""
     resend: Resend = "both"
+    one_by_one: Step | None = None
+    """Words with which request mode, too, makes these calls one by one."""
 
     @property
     def browser_tools(self) -> dict[str, Any]:
@@ -144,7 +147,7 @@ SERVER_AND_BROWSER = [
               wire="start i2 I1 A2 F || start I2 F || start X F", ends="OO", tells=f"{_MUSIC} {_LOCATION}"),
     _scenario("music, location denied", MUSIC_AND_WHERE, (PLAYS, deny()),
               wire="start i2 I1 A2 F || start D2 X F", ends="OD", tells=f"{_MUSIC} {_NO_LOCATION}"),
-    _scenario("payment denied, weather", say("Pay Alice 30 dollars and tell me the weather in Oslo"), deny(),
+    _scenario("payment denied, weather", PAY_AND_WEATHER, deny(),
               wire="start I1 I2 O2 A1 F || start D1 X F", ends="DO", tells=f"{_NOT_ALICE} The weather in Oslo"),
     _scenario("music, then payment approved", say("Change BGM to track 1, then pay Alice 30 dollars"), PLAYS, approve(),
               wire="start I1 F || start I2 A2 F || start O2 X F", ends="OO", tells=f"{_MUSIC} {_ALICE}"),
@@ -153,3 +156,29 @@ SERVER_AND_BROWSER = [
 ]  # fmt: skip
 
 SCENARIOS = [*ONE_CALL, *TWO_PAYMENTS, *SERVER_AND_BROWSER]
+
+# -- live mode ---------------------------------------------------------------------------------------------------------
+
+_NEXT_PAYMENT = "start I1 A1 F || start O1 I2 A2 F || "
+
+ONE_CALL_AT_A_TIME = [
+    _scenario("both approved, one by one", PAY_TWO, approve(), approve(), one_by_one=PAY_ONE_THEN_ANOTHER,
+              wire=_NEXT_PAYMENT + "start O2 X F", ends="OO", tells=_BOTH_PAID),
+    _scenario("yes, then no", PAY_TWO, approve(), deny(), one_by_one=PAY_ONE_THEN_ANOTHER,
+              wire=_NEXT_PAYMENT + "start D2 X F", ends="OD", tells=_ONLY_ALICE),
+    _scenario("no, then yes", PAY_TWO, deny(), approve(), one_by_one=PAY_ONE_THEN_ANOTHER,
+              wire="start I1 A1 F || start D1 I2 A2 F || start O2 X F", ends="DO", tells=_ONLY_BOB),
+    _scenario("location, then payment denied", WHERE_AND_PAY, approve(), LOCATED, deny(), one_by_one=WHERE_THEN_PAY,
+              wire="start i1 A1 F || start I1 F || start I2 A2 F || start D2 X F", ends="OD",
+              tells=f"{_LOCATION} {_NOT_ALICE}"),
+]  # fmt: skip
+"""What a live model makes of two wishes in one sentence that never makes two calls at once, as Gemini 2.5."""
+
+_IN_TIME = [scenario for scenario in SCENARIOS if not scenario.is_late]
+_AND = (PAY_TWO, PAY_AND_WHERE, WHERE_AND_PAY, PAY_AND_MUSIC, MUSIC_AND_WHERE, PAY_AND_WEATHER)
+
+LIVE_SCENARIOS = {
+    "2.5": [*(scenario for scenario in _IN_TIME if scenario.visits[0][0] not in _AND), *ONE_CALL_AT_A_TIME],
+    "3": _IN_TIME,
+}
+"""By the family of the live model."""

@@ -1,14 +1,20 @@
-/** One browser tab: a real `Chat` with a real `DefaultChatTransport`, watched from outside. */
+/** One browser tab: a real `Chat` with a real transport, watched from outside. */
 import { setImmediate as nextTurn } from "node:timers/promises";
-import type { UIMessage } from "ai";
+import type { ChatTransport, UIMessage } from "ai";
+// Its source: what is built of it is not there in a fresh clone.
+import { bindChat, LiveChatTransport } from "../../client/src/index.ts";
 import { Recorder } from "./recording.ts";
 import type { Chat, ChatInit, Release } from "./releases.ts";
 import { errorText } from "./wire.ts";
 
 export type Resend = "tool-calls" | "approvals" | "both";
 
+/** Requests over HTTP, or a live session: over the AI SDK's own WebSocket transport, or over that of `client/`. */
+export type TransportName = "http" | "official" | "ours";
+
 export interface SessionOptions {
   api: string;
+  transport?: TransportName;
   chatId?: string;
   headers?: Record<string, string>;
   body?: Record<string, unknown>;
@@ -39,18 +45,23 @@ export class Session {
   readonly api: string;
   readonly recorder: Recorder;
   readonly callbacks: Callbacks = { onFinish: [], onData: [], onToolCall: [], onError: [] };
+  readonly otherTabs: Session[] = [];
   resendLoop = false;
 
+  readonly #options: SessionOptions;
   readonly #deadline: AbortSignal;
   readonly #actions = new Set<Promise<unknown>>();
   #actionError: unknown = undefined;
   #requestsBeforeAction = 0;
   #changes = 0;
   #nextChange = Promise.withResolvers<void>();
+  #bind = () => {};
+  #hangUp = () => {};
 
   constructor(release: Release, options: SessionOptions, deadline: AbortSignal) {
     this.release = release;
     this.api = options.api;
+    this.#options = options;
     const changed = () => this.#changed();
     this.recorder = new Recorder(release, deadline, changed);
     this.#deadline = deadline;
@@ -58,6 +69,21 @@ export class Session {
     this.chat["~registerMessagesCallback"](changed);
     this.chat["~registerStatusCallback"](changed);
     deadline.addEventListener("abort", changed);
+    this.#bind();
+  }
+
+  /** The same chat in another tab. */
+  openTab(transport: TransportName, initialMessages: UIMessage[]): Session {
+    const options = { ...this.#options, chatId: this.chat.id, transport, initialMessages };
+    const tab = new Session(this.release, options, this.#deadline);
+    this.otherTabs.push(tab);
+    return tab;
+  }
+
+  /** The tab is closed, and whatever was opened from it. */
+  close(): void {
+    for (const tab of this.otherTabs) tab.close();
+    this.#hangUp();
   }
 
   get lastMessage(): UIMessage | undefined {
@@ -100,8 +126,12 @@ export class Session {
     if (this.#actionError !== undefined) throw this.#actionError;
   }
 
-  /** Until the person can see what is named; at once an error when the chat comes to rest without it. */
-  async untilShown(isShown: () => boolean): Promise<void> {
+  /**
+   * Until the person can see what is named; at once an error when the chat comes to rest without it. Unless it comes
+   * `unasked`, whenever the server begins to tell it.
+   */
+  async untilShown(isShown: () => boolean, { unasked = false } = {}): Promise<void> {
+    if (unasked) return this.#until(isShown);
     await Promise.race([this.untilIdle(), this.#until(isShown)]);
     if (!isShown()) throw new Error(`the chat came to rest without it, ${this.chat.status}`);
   }
@@ -128,17 +158,7 @@ export class Session {
     return {
       id: options.chatId,
       messages: options.initialMessages,
-      transport: new this.release.sdk.DefaultChatTransport({
-        api: options.api,
-        headers: options.headers,
-        body: options.body,
-        fetch: this.recorder.fetch,
-        prepareSendMessagesRequest: options.onlyLast
-          ? ({ id, messages, trigger, messageId, body }) => ({
-              body: { ...body, id, trigger, messageId, message: messages.find((m) => m.id === messageId) ?? messages.at(-1) },
-            })
-          : undefined,
-      }),
+      transport: this.#transport(options),
       sendAutomaticallyWhen: this.#sendAutomaticallyWhen(options.resend ?? null),
       onFinish: ({ message, messages: _, ...outcome }) => {
         callbacks.onFinish.push({ messageId: message.id, ...outcome });
@@ -154,6 +174,50 @@ export class Session {
     };
   }
 
+  #transport({ api, headers, body, onlyLast, transport = "http" }: SessionOptions): ChatTransport<UIMessage> {
+    const { name, sdk } = this.release;
+    if (transport === "http") {
+      return new sdk.DefaultChatTransport({
+        api,
+        headers,
+        body,
+        fetch: this.recorder.fetch,
+        prepareSendMessagesRequest: onlyLast
+          ? ({ id, messages, trigger, messageId, body }) => ({
+              body: { ...body, id, trigger, messageId, message: theOneThatCounts(messages, messageId) },
+            })
+          : undefined,
+      });
+    }
+    const options = {
+      url: `${api}/live`,
+      headers,
+      body,
+      webSocket: this.recorder.WebSocket,
+      prepareSendMessagesRequest: onlyLast
+        ? ({ messages, messageId }: { messages: UIMessage[]; messageId: string | undefined }) => ({
+            messages: [theOneThatCounts(messages, messageId)],
+          })
+        : undefined,
+    };
+    if (transport === "ours") {
+      const live = new LiveChatTransport({ ...options, sdkVersion: name === "5" ? 5 : undefined });
+      this.#bind = () => {
+        const unbind = bindChat(this.chat, live);
+        this.#hangUp = () => {
+          unbind();
+          live.close();
+        };
+      };
+      return live;
+    }
+    if (sdk.WebSocketChatTransport === undefined) throw new Error(`AI SDK ${name} has no transport over WebSockets`);
+    // Its type of a socket is one that node's own does not quite have.
+    const official = new sdk.WebSocketChatTransport(options as OfficialOptions);
+    this.#hangUp = () => official.close();
+    return official;
+  }
+
   #sendAutomaticallyWhen(resend: Resend | null): ChatInit["sendAutomaticallyWhen"] {
     if (resend === null) return undefined;
     const wanted = stockHelpers(this.release, resend);
@@ -167,6 +231,11 @@ export class Session {
   }
 }
 
+function theOneThatCounts(messages: UIMessage[], messageId: string | undefined): UIMessage {
+  return messages.find(({ id }) => id === messageId) ?? messages.at(-1)!;
+}
+
+type OfficialOptions = ConstructorParameters<NonNullable<Release["sdk"]["WebSocketChatTransport"]>>[0];
 type StockHelper = Release["sdk"]["lastAssistantMessageIsCompleteWithToolCalls"];
 
 function stockHelpers({ name, sdk }: Release, resend: Resend): StockHelper[] {

@@ -1,6 +1,6 @@
 /** What a person can do with a chat, one row per step. A step is an object with one of these names as a key. */
 import type { FileUIPart, UIMessage } from "ai";
-import type { Session, ToolResult } from "./session.ts";
+import type { Session, ToolResult, TransportName } from "./session.ts";
 
 export interface Steps {
   send: { send: string; files?: Omit<FileUIPart, "type">[] };
@@ -18,9 +18,14 @@ export interface Steps {
   approve: { approve: { tool?: string; place?: number; approved: boolean; reason?: string } };
   /** Answers the first call of the tool that has no output yet, from the browser's side. */
   output: { output: { tool: string } & ToolResult };
+  /** What happens in another tab, which is opened for it and closed again. */
+  otherTab: { otherTab: { transport: TransportName; steps: Step[] } };
   waitIdle: { waitIdle: true };
-  /** Waits until the last message shows such a part, with this text in it, while the response goes on. */
-  waitPart: { waitPart: { type: string; state?: string; text?: string } };
+  /**
+   * Waits until the last message shows such a part, with this text in it, while the response goes on; or `unasked`,
+   * while the page does nothing.
+   */
+  waitPart: { waitPart: { type: string; state?: string; text?: string; unasked?: boolean } };
   /** Waits until so many requests of the chat's have at least the beginning of an answer. */
   waitAnswers: { waitAnswers: number };
 }
@@ -78,11 +83,21 @@ const STEPS: StepTable = {
     return session.act(() => session.answerCall(tool, toolCallId, result));
   },
 
+  async otherTab(session, { otherTab: { transport, steps } }) {
+    const response = await fetch(`${session.api}/${encodeURIComponent(session.chat.id)}/messages`);
+    const tab = session.openTab(transport, (await response.json()) as UIMessage[]);
+    for (const step of steps) {
+      await takeStep(tab, step);
+      await tab.untilIdle();
+    }
+    tab.close();
+  },
+
   waitIdle(session) {
     return session.untilIdle();
   },
 
-  waitPart(session, { waitPart: { type, state, text } }) {
+  waitPart(session, { waitPart: { type, state, text, unasked } }) {
     return session.untilShown(() => {
       const parts: { type: string; state?: string; text?: string }[] = session.lastMessage?.parts ?? [];
       return parts.some(
@@ -91,7 +106,7 @@ const STEPS: StepTable = {
           (state === undefined || part.state === state) &&
           (text === undefined || part.text?.includes(text)),
       );
-    });
+    }, { unasked });
   },
 
   waitAnswers(session, { waitAnswers }) {

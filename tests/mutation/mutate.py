@@ -61,6 +61,7 @@ TARGETS = {
             "tests/adk/test_gate.py",
             "tests/adk/test_gate_record.py",
             "tests/adk/test_gate_failures.py",
+            "tests/adk/test_gate_keys.py",
             "tests/adk/test_gate_plugins.py",
             "tests/adk/test_client_tools.py",
             "tests/adk/test_repeated_call_ids.py",

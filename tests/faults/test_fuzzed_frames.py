@@ -1,0 +1,240 @@
+"""Any frame gets one typed refusal or has its effect; the socket and its sessions are as good as before."""
+
+import asyncio
+import base64
+import json
+import logging
+from collections import Counter
+from random import Random
+from typing import Any
+
+import pytest
+
+from adk_stream_protocol import Limits, client_tool
+from adk_stream_protocol.errors import MalformedRequest
+from adk_stream_protocol.protocol.frames import decode_frame
+from support.apps import figure
+from support.live_client import LiveClient
+from transports.live_apps import answers_for_ever, live_app, ping, play
+
+FRAMES = 10_000
+SETTLED_S = 0.001  # of a time in which whatever can happen has happened before any of it goes by
+
+TYPES = {
+    "chunk",
+    "end",
+    "start",
+    "no-active",
+    "error",
+    "pong",
+    "attached",
+    "turn",
+    "transcript",
+    "audio",
+    "audio-clear",
+}
+CODES = {"malformed", "too-large", "not-found", "run-active", "output-does-not-fit"}
+CHATS = [*["chat-1"] * 12, *["chat-2"] * 8, "Grüße", "", "a/b", "user", "..", "x" * 129, "c:"]
+
+SURROGATE = "\ud800"
+ODD_VALUES: list[Any] = [
+    *(None, True, False, 0, -1, 1.5, 10**18, 10**30, -(2**63), 1e300, "", "-", "\0", "🎈" * 50, "x" * 5_000, [], {}),
+    *([[]], {"": {}}, [None] * 100, {"type": "send"}, "NaN", SURROGATE, f"a{SURROGATE}b"),
+]
+RAW_VALUES = [
+    *("NaN", "Infinity", "-0", "1e999", "-1e-999", "9" * 400, "9" * 5_000, "0." + "1" * 5_000, "01", "0x1", "'x'"),
+    *('"\\ud800"', '"\\udc00\\ud800"', '"\\u0000"', "[" * 50 + "]" * 50, "[" * 5_000 + "]" * 5_000, "[" * 3_000, "{"),
+    *('{"a":' * 2_000 + "1" + "}" * 2_000, "tru", "/**/1", '{"a":1,"a":2}', '"\t"', '"\\x"', ",", "\ufeff1"),
+]
+
+
+def text_part(random: Random) -> dict[str, Any]:
+    return {"type": "text", "text": random.choice(["Hello", "", " ", "\0", "🎈", "x" * 2_000])}
+
+
+def message(random: Random) -> dict[str, Any]:
+    if random.random() < 0.3:
+        part = {
+            "type": random.choice(["tool-locate", "dynamic-tool", "tool-adk_request_confirmation"]),
+            "toolCallId": random.choice(["call-1", "", "adk-1"]),
+            "state": random.choice(["output-available", "approval-responded", "output-error", "input-available"]),
+            "approval": {"id": "adk-1", "approved": random.choice([True, False, None, "yes"])},
+            "output": random.choice(ODD_VALUES),
+        }
+        return {"id": random.choice(["m1", "msg-1"]), "role": "assistant", "parts": [part]}
+    return {"id": f"u{random.randrange(10)}", "role": "user", "parts": [text_part(random)]}
+
+
+def valid_frame(random: Random, number: int) -> dict[str, Any]:
+    chat_id, request_id = random.choice(CHATS), random.choice([*[f"f{number}"] * 6, "f1", "-"])
+    match random.choice(["send", "send", "send", "resume", "abort", "attach", "audio", "ours"]):
+        case "send":
+            extra = random.choice([{}, {"body": {"pcmChunks": True}}, {"headers": {"x-ai-sdk-version": "7"}}])
+            trigger = random.choice(["submit-message", "submit-message", "regenerate-message"])
+            frame = {"type": "send", "requestId": request_id, "id": chat_id, "trigger": trigger}
+            return {**frame, "messages": [message(random) for _ in range(random.choice([1, 1, 2]))], **extra}
+        case "resume":
+            last = random.choice([None, -1, 0, 3, 10**9, -(10**9)])
+            return {"type": "resume", "requestId": request_id, "id": chat_id, "lastSequence": last}
+        case "abort":
+            return {"type": "abort", "requestId": request_id}
+        case "attach":
+            return {"type": "attach", "requestId": "-", "id": chat_id}
+        case "audio":
+            data = random.choice(["AAA=", "", "A", "*", base64.b64encode(random.randbytes(640)).decode(), "A" * 90_000])
+            return {"type": "audio", "requestId": "-", "data": data}
+        case _:
+            kind = random.choice(["ping", "activity-start", "activity-end", "interrupt", "stop"])
+            return {"type": kind, "requestId": "-"}
+
+
+def mutate(value: Any, random: Random) -> Any:
+    """Something in it is gone, or another thing."""
+    if isinstance(value, dict) and value and random.random() < 0.8:
+        key = random.choice(list(value))
+        change = random.random()
+        if change < 0.15:
+            return {name: inner for name, inner in value.items() if name != key}
+        if change < 0.3:
+            return {**value, random.choice(["", "type", "id", key.upper(), "more"]): random.choice(ODD_VALUES)}
+        return {**value, key: mutate(value[key], random)}
+    if isinstance(value, list) and value and random.random() < 0.7:
+        place = random.randrange(len(value))
+        return [*value[:place], mutate(value[place], random), *value[place + random.choice([0, 1]) :]]
+    return random.choice(ODD_VALUES)
+
+
+def garble(text: str, random: Random) -> str:
+    place = random.randrange(len(text) + 1)
+    match random.randrange(5):
+        case 0:
+            return text[:place]
+        case 1:
+            return text[:place] + random.choice(['"', "\\", "}", "[", "\0", "é", SURROGATE, "\x7f"]) + text[place:]
+        case 2:
+            return text[:place] + text[place + random.randrange(1, 5) :]
+        case 3:
+            return text + random.choice([text, " ", "}", ",", "null"])
+        case _:
+            return text[:place] + random.choice(RAW_VALUES) + text[place + 1 :]
+
+
+def random_json(random: Random, depth: int = 0) -> Any:
+    if depth > 4 or random.random() < 0.4:
+        return random.choice(ODD_VALUES)
+    names = ["type", "requestId", "id", "messages", "data", "body"]
+    if random.random() < 0.7:
+        return {random.choice(names): random_json(random, depth + 1) for _ in range(random.randrange(4))}
+    return [random_json(random, depth + 1) for _ in range(random.randrange(4))]
+
+
+def fuzzed(random: Random, number: int) -> str | bytes:
+    frame = valid_frame(random, number)
+    match random.randrange(-2, 9):
+        case -2 | -1 | 0:
+            return json.dumps(frame, ensure_ascii=random.random() < 0.5)
+        case 1 | 2:
+            return json.dumps(mutate(frame, random), ensure_ascii=random.random() < 0.5)
+        case 3:
+            return garble(json.dumps(frame), random)
+        case 4:
+            name = random.choice(list(frame))
+            given = json.dumps({**frame, name: "HERE"})
+            return given.replace('"HERE"', random.choice(RAW_VALUES))
+        case 5:
+            return json.dumps(random_json(random), ensure_ascii=random.random() < 0.5)
+        case 6:
+            return random.randbytes(random.randrange(200)).decode("utf-8", "surrogateescape")
+        case 7:
+            return random.randbytes(random.choice([0, 1, 2, 3, 640, 641, 32 * 1024, 32 * 1024 + 2, 100_000]))
+        case _:
+            return random.choice(RAW_VALUES)
+
+
+def locate() -> None:
+    """Where the user is."""
+
+
+def expects_refusal(frame: str | bytes, *, takes_binary: bool, attached: bool) -> bool:
+    if isinstance(frame, bytes):
+        return not takes_binary or not attached or len(frame) % 2 == 1 or not 0 < len(frame) <= 32 * 1024
+    try:
+        decode_frame(frame)
+    except MalformedRequest:
+        return True
+    return False
+
+
+class Fuzzing:
+    """One socket under fire."""
+
+    def __init__(self, client: LiveClient, *, takes_binary: bool) -> None:
+        self.client = client
+        self.takes_binary = takes_binary
+        self.outcomes: Counter[str] = Counter()
+
+    async def throw(self, frame: str | bytes) -> None:
+        seen = len(self.client.everything)
+        attached = any(isinstance(told, dict) and told["type"] == "attached" for told in self.client.everything)
+        self.client.send_frame(frame)
+        await asyncio.sleep(SETTLED_S)
+        came = [told for told in self.client.everything[seen:] if isinstance(told, dict)]
+        assert {told["type"] for told in came} <= TYPES
+        errors = [told for told in came if told["type"] == "error"]
+        assert len(errors) <= 1, errors
+        if expects_refusal(frame, takes_binary=self.takes_binary, attached=attached):
+            assert errors, "it was neither refused nor could it be read"
+            assert len(came) == 1
+        for error in errors:
+            assert error["code"] in CODES, error
+            assert set(error) == {"type", "requestId", "code", "message" if error["requestId"] == "-" else "errorText"}
+            assert "Traceback" not in json.dumps(error)
+        self.outcomes[errors[0]["code"] if errors else "taken"] += 1
+        await ping(self.client)
+
+
+async def talks_as_ever(client: LiveClient, number: int) -> None:
+    """In the chats that were fuzzed, and in one that was not."""
+    for chat_id in ("chat-1", "chat-2", f"calm-{number}"):
+        said = {"id": f"calm-{number}", "role": "user", "parts": [{"type": "text", "text": "Are you there?"}]}
+        request_id = f"calm-{number}-{chat_id}"
+        frame = {"type": "send", "requestId": request_id, "id": chat_id, "messages": [said]}
+        client.send_frame(frame)
+        answer = await client.answer(request_id)
+        assert (answer.status, answer.text) == (200, "Yes."), (chat_id, answer)
+        client.send_frame({"type": "abort", "requestId": request_id})
+
+
+@pytest.mark.figures
+def test_ten_thousand_frames_do_no_harm(caplog: pytest.LogCaptureFixture, capsys: pytest.CaptureFixture[str]) -> None:
+    caplog.set_level(logging.INFO)
+    outcomes: Counter[str] = Counter()
+    limits = Limits(max_frames_per_s=10**6, max_audio_frames_per_s=10**6)
+    on_each_socket = 250
+
+    async def scenario(seed: int) -> None:
+        random, takes_binary = Random(seed), seed % 2 == 0
+        async with live_app(answers_for_ever, tools=(client_tool(locate),), limits=limits) as live:
+            async with live.socket(speaks=takes_binary) as client:
+                fuzzing = Fuzzing(client, takes_binary=takes_binary)
+                for number in range(on_each_socket):
+                    frame = fuzzed(random, number)
+                    try:
+                        await fuzzing.throw(frame)
+                    except BaseException as error:
+                        error.add_note(f"seed {seed}, frame {number}: {frame[:300]!r}")
+                        raise
+                    if number % 50 == 49:
+                        await talks_as_ever(client, number)
+                assert client.close_code is None
+            async with live.socket() as again:
+                await talks_as_ever(again, on_each_socket)
+        outcomes.update(fuzzing.outcomes)
+
+    for seed in range(figure(FRAMES) // on_each_socket):
+        play(lambda seed=seed: scenario(seed))
+    assert min(outcomes["malformed"], outcomes["taken"]) > figure(FRAMES) // 10
+    ours = [record for record in caplog.records if record.name.startswith(("adk_stream_protocol", "asyncio"))]
+    assert [record.getMessage() for record in ours if record.levelno >= logging.WARNING or record.exc_info] == []
+    with capsys.disabled():
+        print(f"\n{outcomes.total()} frames: {dict(outcomes)}", end=" ")

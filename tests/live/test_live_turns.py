@@ -1,0 +1,264 @@
+"""Which message an event of a live session belongs to, and when a message is over: a table of what models do.
+
+A line is what happens and where it belongs: to the message A, B that the user has written, or to one that was begun
+unasked, 1, 2; `-` is none in particular. `!`: the message is over with this. `A! 1`: A turns out to have been over
+before, and this belongs to 1.
+"""
+
+from typing import Any
+
+import pytest
+from google.adk.events import Event
+from google.adk.events.event_actions import EventActions
+from google.genai import types
+
+from adk_stream_protocol.adk.live_message import LiveMessage
+from adk_stream_protocol.adk.live_turns import LiveTurns, Routed
+from adk_stream_protocol.adk.translator import Translator
+from adk_stream_protocol.protocol.approvals import CallKey
+
+TABLE: dict[str, list[tuple[str, str]]] = {
+    # -- typed words ---------------------------------------------------------------------------------------------------
+    "an answer": [("write A", ""), ("text", "A"), ("text", "A"), ("TEXT", "A"), ("done", "A!")],
+    "an answer whose last piece ends the turn": [("write A", ""), ("text", "A"), ("TEXT done", "A!")],
+    "two answers": [
+        ("write A", ""), ("text", "A"), ("done", "A!"),
+        ("write B", ""), ("text", "B"), ("done", "B!"),
+    ],
+    "a spoken answer to typed words": [("write A", ""), ("audio", "A"), ("said", "A"), ("done", "A!")],
+    "an error": [("write A", ""), ("error", "A"), ("done", "A!")],
+    "usage and the like before the end": [("write A", ""), ("TEXT", "A"), ("usage", "A"), ("done", "A!")],
+    "nothing asked and nothing said": [("usage", "-"), ("done", "-"), ("interrupted", "-")],
+    "an answer that was refused before a word": [("write A", ""), ("done for a reason", "A!")],
+    # -- calls: Gemini 2.5 ends the turn of the call, Gemini 3 does not ------------------------------------------------
+    "2.5 calls a tool": [
+        ("write A", ""), ("call c1", "A"), ("result c1", "A"), ("done", "A"), ("TEXT", "A"), ("done", "A!"),
+    ],
+    "3 calls a tool": [("write A", ""), ("call c1", "A"), ("result c1", "A"), ("TEXT", "A"), ("done", "A!")],
+    "2.5 calls again": [
+        ("write A", ""), ("call c1", "A"), ("result c1", "A"), ("done", "A"),
+        ("call c2", "A"), ("result c2", "A"), ("done", "A"), ("TEXT", "A"), ("done", "A!"),
+    ],
+    "3 calls again": [
+        ("write A", ""), ("call c1", "A"), ("result c1", "A"), ("call c2", "A"), ("result c2", "A"), ("TEXT", "A"),
+        ("done", "A!"),
+    ],
+    "2.5 has nothing to say to a result": [
+        ("write A", ""), ("call c1", "A"), ("result c1", "A"), ("done", "A"), ("done", "A!"),
+    ],
+    "2.5 calls two tools": [
+        ("write A", ""), ("call c1 c2", "A"), ("result c1 c2", "A"), ("done", "A"), ("TEXT", "A"), ("done", "A!"),
+    ],
+    "2.5 talks before it calls": [
+        ("write A", ""), ("text", "A"), ("TEXT", "A"), ("call c1", "A"), ("result c1", "A"), ("done", "A"),
+        ("TEXT", "A"), ("done", "A!"),
+    ],
+    "a model that says that it goes on": [
+        ("write A", ""), ("TEXT", "A"), ("done IN_PROGRESS", "A"), ("TEXT", "A"), ("done IDLE", "A!"),
+    ],
+    "a model that says that it does not, after a result": [
+        ("write A", ""), ("call c1", "A"), ("result c1", "A"), ("done IDLE", "A!"),
+    ],
+    "a call of ADK's own has no result of its own": [
+        ("write A", ""), ("call transfer_to_agent", "A"), ("result transfer_to_agent", "A"), ("TEXT", "A"),
+        ("done", "A!"),
+    ],
+    # -- results from beside the conversation --------------------------------------------------------------------------
+    "a result after the turn": [
+        ("write A", ""), ("call c1", "A"), ("done", "A!"), ("result c1", "A"), ("TEXT", "A"), ("done", "A!"),
+    ],
+    "a result while another answer is told": [
+        ("write A", ""), ("call c1", "A"), ("done", "A!"),
+        ("write B", ""), ("text", "B"), ("result c1", "A"), ("text", "B"), ("TEXT", "B"), ("done", "B!"),
+    ],
+    "results of calls of two messages": [
+        ("write A", ""), ("call c1", "A"), ("done", "A!"), ("write B", ""), ("call c2", "B"), ("done", "B!"),
+        ("result c2", "B"), ("TEXT", "B"), ("done", "B!"), ("result c1", "A"), ("TEXT", "A"), ("done", "A!"),
+    ],
+    # -- speech --------------------------------------------------------------------------------------------------------
+    "speech is answered unasked": [("hear", "1"), ("heard", "1"), ("audio", "1"), ("said", "1"), ("done", "1!")],
+    "what was said is told after the answer has begun": [
+        ("audio", "1"), ("heard", "1"), ("audio", "1"), ("done", "1!"),
+    ],
+    "what was said is told after the answer is over": [("audio", "1"), ("done", "1!"), ("heard", "1"), ("audio", "2")],
+    "speech after speech": [
+        ("heard", "1"), ("audio", "1"), ("done", "1!"), ("heard", "2"), ("audio", "2"), ("done", "2!"),
+    ],
+    "speech while the answer to typed words is told": [
+        ("write A", ""), ("text", "A"), ("hear", "1"), ("text", "A"), ("done", "A!"), ("heard", "1"), ("audio", "1"),
+        ("done", "1!"),
+    ],
+    # -- interruptions -------------------------------------------------------------------------------------------------
+    "an interrupted answer": [("write A", ""), ("text", "A"), ("interrupted", "A"), ("done", "A!")],
+    "an interrupted answer, told with its text": [
+        ("write A", ""), ("text", "A"), ("TEXT interrupted", "A"), ("done", "A!"),
+    ],
+    "an interrupted answer whose end is not told": [
+        ("heard", "1"), ("audio", "1"), ("interrupted", "1"), ("hear", "2"), ("partial call c1", "1! 2"),
+        ("done", "2!"),
+    ],
+    "the rest of what was interrupted is still its own": [
+        ("write A", ""), ("text", "A"), ("interrupted", "A"), ("TEXT", "A"), ("done", "A!"),
+    ],
+    "typed words interrupt the model before it answers them": [
+        ("write A", ""), ("interrupted", "A"), ("done", "A"), ("text", "A"), ("TEXT", "A"), ("done", "A!"),
+    ],
+    "an interrupted answer to a result": [
+        ("write A", ""), ("call c1", "A"), ("result c1", "A"), ("interrupted", "A"), ("done", "A!"),
+    ],
+    # -- written instead of an answer to a call ------------------------------------------------------------------------
+    "words instead of an answer, 2.5": [
+        ("write A", ""), ("call c1", "A"), ("write B", ""), ("result c1", "A"), ("done", "B"), ("TEXT", "B"),
+        ("done", "B!"),
+    ],
+    "words instead of an answer, 3": [
+        ("write A", ""), ("call c1", "A"), ("write B", ""), ("result c1", "A"), ("TEXT", "B"), ("done", "B!"),
+    ],
+    "words instead of an answer, and the model is interrupted by them": [
+        ("write A", ""), ("call c1", "A"), ("write B", ""), ("result c1", "A"), ("interrupted", "B"), ("done", "B"),
+        ("TEXT", "B"), ("done", "B!"),
+    ],
+    # -- what the user wants to hear no more of ------------------------------------------------------------------------
+    "words after an answer that is no longer wanted wait for its end": [
+        ("write A", ""), ("text", "A"), ("unwanted A", ""), ("write B", ""), ("text", "A"), ("done", "A!"),
+        ("text", "B"),
+        ("done", "B!"),
+    ],
+}  # fmt: skip
+
+
+class Table:
+    """Messages by their names, and the events of one live session."""
+
+    def __init__(self) -> None:
+        self.names: dict[str, str] = {}
+        self.messages: dict[str, LiveMessage] = {}
+        self.turns = LiveTurns(self._unasked)
+        self._count = 0
+
+    def _unasked(self) -> LiveMessage:
+        self._count += 1
+        return self._message(str(self._count))
+
+    def _message(self, name: str, *, is_typed: bool = False) -> LiveMessage:
+        message = LiveMessage(Translator(root_author="helper"), is_typed=is_typed)
+        self.messages[name] = message
+        self.names[message.message_id] = name
+        return message
+
+    def happens(self, what: str) -> str:
+        kind, _, rest = what.partition(" ")
+        if kind == "write":
+            self.turns.say(self._message(rest, is_typed=True))
+            return ""
+        if kind == "unwanted":
+            self.messages[rest].is_unwanted = True
+            return ""
+        return self._told(self.turns.route(event_of(kind, rest)))
+
+    def _told(self, routed: Routed) -> str:
+        name = self.names[routed.message.message_id] if routed.message else "-"
+        before = f"{self.names[routed.over_before.message_id]}! " if routed.over_before else ""
+        return f"{before}{name}{'!' if routed.is_over else ''}"
+
+
+def event_of(kind: str, rest: str) -> Event:
+    fields: dict[str, Any] = {"turn_complete": True} if rest == "done" else {}
+    fields |= {"interrupted": True} if rest == "interrupted" else {}
+    match kind:
+        case "text" | "TEXT":
+            fields |= {"content": _content(types.Part(text="word")), "partial": kind == "text"}
+        case "audio":
+            fields["content"] = _content(types.Part(inline_data=types.Blob(data=b"12", mime_type="audio/pcm")))
+        case "said":
+            fields["output_transcription"] = types.Transcription(text="words", finished=True)
+        case "hear" | "heard":
+            fields["input_transcription"] = types.Transcription(text="words", finished=kind == "heard")
+        case "call" | "partial":
+            ids = rest.removeprefix("call ").split()
+            calls = [types.Part(function_call=types.FunctionCall(id=id, name=_name(id))) for id in ids]
+            fields |= {"content": _content(*calls), "partial": kind == "partial"}
+        case "result":
+            answers = [types.FunctionResponse(id=id, name=_name(id), response={}) for id in rest.split()]
+            fields["content"] = _content(*(types.Part(function_response=answer) for answer in answers))
+        case "done":
+            fields["turn_complete"] = True
+            if rest in ("IDLE", "IN_PROGRESS"):
+                fields["interaction_status"] = rest
+            if rest == "for a reason":
+                fields["turn_complete_reason"] = types.TurnCompleteReason.RESPONSE_REJECTED
+        case "interrupted":
+            fields["interrupted"] = True
+        case "error":
+            fields["error_code"] = "500"
+        case "usage":
+            fields["usage_metadata"] = types.GenerateContentResponseUsageMetadata(prompt_token_count=1)
+        case _:
+            raise AssertionError(kind)
+    return Event(author="helper", invocation_id="inv", actions=EventActions(), **fields)
+
+
+def _name(call_id: str) -> str:
+    return "transfer_to_agent" if call_id == "transfer_to_agent" else "pay"
+
+
+def _content(*parts: types.Part) -> types.Content:
+    return types.Content(role="model", parts=list(parts))
+
+
+@pytest.mark.parametrize("story", TABLE)
+def test_events_find_their_messages(story: str) -> None:
+    table = Table()
+    told = [(what, table.happens(what)) for what, _ in TABLE[story]]
+    assert told == TABLE[story]
+
+
+def test_a_call_belongs_to_its_message_until_it_has_its_result() -> None:
+    table = Table()
+    for what in ("write A", "call c1", "done", "write B"):
+        table.happens(what)
+    key = CallKey("inv", "c1")
+    assert table.turns.owner_of(key) is table.messages["A"]
+    table.happens("result c1")
+    assert table.turns.owner_of(key) is None
+
+
+def test_a_call_that_no_event_tells_of_is_adopted() -> None:
+    table = Table()
+    table.happens("write A")
+    key = CallKey("inv-inner", "c9")
+    table.turns.adopt(key, table.messages["A"])
+    assert table.turns.owner_of(key) is table.messages["A"]
+
+
+def test_one_model_call_is_one_step_and_the_next_one_another() -> None:
+    table = Table()
+    steps: list[str] = []
+    for what in ("write A", "text", "TEXT", "call c1", "result c1", "done", "text", "TEXT", "done", "write B", "text"):
+        table.happens(what)
+        steps.append(table.turns.step)
+    said = dict(zip(("text", "TEXT", "call"), steps[1:4], strict=True))
+    assert len(set(said.values())) == 1
+    assert steps[6] == steps[7]
+    assert len({steps[1], steps[6], steps[10]}) == 3
+
+
+@pytest.mark.parametrize(
+    "is_speaking", [True, False], ids=["while the model says something else", "while it is silent"]
+)
+def test_an_answered_message_gets_the_models_next_words_unless_it_is_speaking(is_speaking: bool) -> None:
+    table = Table()
+    for what in ("write A", "call c1", "done", "write B", "text"):
+        table.happens(what)
+    if is_speaking:
+        table.messages["B"].open()
+    table.turns.resume(table.messages["A"])
+    assert table.happens("text") == ("B" if is_speaking else "A")
+
+
+def test_what_was_heard_is_put_together() -> None:
+    table = Table()
+    for what in ("hear", "hear", "heard"):
+        table.happens(what)
+    assert table.messages["1"].heard == "words"
+    assert not table.messages["1"].awaits_transcript

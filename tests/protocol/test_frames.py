@@ -1,0 +1,338 @@
+"""The frames of a live session, both ways: what is read as what, what is refused, and what clients are told."""
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from adk_stream_protocol.errors import BridgeError, LocalProtocolError, MalformedRequest, NoUser, RequestTooLarge
+from adk_stream_protocol.limits import Limits
+from adk_stream_protocol.protocol import chunks as c
+from adk_stream_protocol.protocol import frames
+from adk_stream_protocol.protocol.chunks import encode_json
+from adk_stream_protocol.protocol.fold import MessageFold
+from adk_stream_protocol.protocol.frames import (
+    OURS,
+    FrameEncoder,
+    OfficialEncoder,
+    decode_frame,
+    decode_request_id,
+    encode_audio,
+    sdk_version_of,
+)
+from adk_stream_protocol.protocol.replay import replayed
+from adk_stream_protocol.protocol.turn import read_turn
+from protocol.request_bodies import hello, json_value, quick, user
+
+MESSAGE = user()
+SEND = {"type": "send", "requestId": "r1", "id": "chat", "trigger": "submit-message", "messages": [MESSAGE]}
+RESUME = {"type": "resume", "requestId": "r1", "id": "chat"}
+CANARY = "canary-5f3a"
+
+
+def read(frame: dict[str, Any] | str | bytes, **fields: Any) -> Any:
+    return decode_frame(json.dumps({**frame, **fields}) if isinstance(frame, dict) else frame)
+
+
+def ours(kind: str, **fields: Any) -> dict[str, Any]:
+    return {"type": kind, "requestId": "-", **fields}
+
+
+# -- frames in --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("frame", "expected"),
+    [
+        (RESUME, frames.Resume("r1", "chat")),
+        ({**RESUME, "lastSequence": 7}, frames.Resume("r1", "chat", 7)),
+        ({**RESUME, "lastSequence": None}, frames.Resume("r1", "chat")),
+        (
+            {**RESUME, "headers": {"a": "b"}, "body": {"c": 1}, "metadata": {"d": 2}},
+            frames.Resume("r1", "chat", None, {"a": "b"}, {"c": 1}),
+        ),
+        ({"type": "abort", "requestId": "r1"}, frames.Abort("r1")),
+        (ours("ping"), frames.Ping(OURS)),
+        (ours("attach", id="chat"), frames.Attach(OURS, "chat")),
+        (ours("audio", data="AAA="), frames.Audio(OURS, "AAA=")),
+        (ours("activity-start"), frames.ActivityStart(OURS)),
+        (ours("activity-end"), frames.ActivityEnd(OURS)),
+        (ours("interrupt"), frames.Interrupt(OURS)),
+        (ours("stop"), frames.Stop(OURS)),
+        (ours("ping", sent=1, more={"deep": [1]}), frames.Ping(OURS)),
+    ],
+    ids=lambda value: value["type"] if isinstance(value, dict) else "",
+)
+def test_each_frame_is_read_as_what_it_is(frame: dict[str, Any], expected: Any) -> None:
+    assert read(frame) == expected
+    assert read(json.dumps(frame).encode()) == expected
+
+
+def test_a_send_is_read_as_the_request_that_http_would_bring() -> None:
+    headers = {"x-ai-sdk-version": "7.0.1"}
+    frame = read(SEND, headers=headers, body={"approvalStyle": "confirmation-tool", "theirs": 1}, metadata={"m": 1})
+    turn = read_turn(frame.request(), Limits(), sdk_version_header=sdk_version_of(frame))
+    assert turn == hello(version=7, style="confirmation-tool")
+
+
+def test_a_send_needs_no_trigger_no_headers_and_no_body() -> None:
+    frame = read({"type": "send", "requestId": "r1", "id": "chat", "messages": [MESSAGE]})
+    assert (frame.trigger, frame.message_id, frame.headers, frame.body) == ("submit-message", None, None, None)
+    assert read_turn(frame.request(), Limits()) == hello()
+
+
+def test_what_the_frame_says_outranks_its_body() -> None:
+    body = {"id": "theirs", "trigger": "regenerate-message", "messageId": "theirs", "sdkVersion": 5}
+    request = read(SEND, messageId="m1", body=body).request()
+    assert (request.id, request.trigger, request.message_id) == ("chat", "submit-message", "m1")
+    assert request.sdk_version == 5
+    assert [json.loads(bytes(raw)) for raw in request.messages] == [MESSAGE]
+
+
+@pytest.mark.parametrize(
+    "body", [{"message": user(id="u1")}, {"message": user(id="u1"), "messages": None}, {"messages": [user(id="u1")]}]
+)
+def test_a_message_in_the_body_is_the_one_that_counts(body: dict[str, Any]) -> None:
+    frame = read({**SEND, "messages": [user(id="old")]}, body=body)
+    assert read_turn(frame.request(), Limits()) == hello()
+
+
+@pytest.mark.parametrize(
+    "body", [{"approvalStyle": CANARY}, {"sdkVersion": [CANARY]}, {"messages": CANARY}, {"messages": {"a": CANARY}}]
+)
+def test_a_body_that_http_would_refuse_is_refused(body: dict[str, Any]) -> None:
+    with pytest.raises(MalformedRequest) as refused:
+        read(SEND, body=body).request()
+    assert CANARY not in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("headers", "version"),
+    [
+        (None, None),
+        ({}, None),
+        ({"x-ai-sdk-version": "6"}, "6"),
+        ({"X-AI-SDK-Version": "7.1"}, "7.1"),
+        ({"x-ai-sdk-version": 6}, None),
+        ({"x-ai-sdk-version": None}, None),
+        ({"accept": "6"}, None),
+    ],
+)
+@pytest.mark.parametrize("kind", [SEND, RESUME], ids=["send", "resume"])
+def test_the_version_is_in_a_header_of_any_case(kind: dict[str, Any], headers: Any, version: str | None) -> None:
+    assert sdk_version_of(read(kind, headers=headers)) == version
+
+
+@pytest.mark.parametrize("samples", [b"", b"\x00\x01", bytes(range(256))])
+def test_voice_comes_out_as_it_went_in(samples: bytes) -> None:
+    assert read(ours("audio", data=encode_audio(samples))).samples() == samples
+
+
+@pytest.mark.parametrize("data", ["A", "AAA", "AA-_", "AAA= ", "\nAAA=", "AAA=é", "=AAA", "AA==AA==", CANARY])
+def test_voice_that_is_not_base64_is_refused(data: str) -> None:
+    with pytest.raises(MalformedRequest, match="base64") as refused:
+        read(ours("audio", data=data)).samples()
+    assert data not in str(refused.value)
+
+
+def without(frame: dict[str, Any], name: str) -> dict[str, Any]:
+    return {key: value for key, value in frame.items() if key != name}
+
+
+@pytest.mark.parametrize(
+    "frame",
+    [
+        pytest.param("", id="nothing"),
+        pytest.param("ping", id="no-json"),
+        pytest.param("[]", id="a-list"),
+        pytest.param("null", id="null"),
+        pytest.param("7", id="a-number"),
+        pytest.param("{}", id="no-type"),
+        pytest.param('{"type":"ping","requestId":"-"}}', id="more-behind-it"),
+        pytest.param('{"type":"ping","requestId":"-"', id="half-of-it"),
+        pytest.param(b'{"type":"attach","requestId":"-","id":"\xff"}', id="invalid-utf-8"),
+        pytest.param('{"type":"ping","requestId":"-","x":"\ud800"}', id="a-lone-surrogate"),
+        pytest.param('{"type":"attach","requestId":"-","id":"\\ud800"}', id="an-escaped-surrogate"),
+        pytest.param('{"type":"send","requestId":"r1","id":"c","messages":[],"body":{"x":NaN}}', id="not-a-number"),
+        pytest.param(
+            '{"type":"send","requestId":"r1","id":"c","messages":[],"body":{"x":' + "[" * 9999 + "]" * 9999 + "}}",
+            id="too-deep",
+        ),
+        pytest.param(
+            '{"type":"resume","requestId":"r1","id":"c","lastSequence":' + "9" * 5000 + "}", id="a-giant-number"
+        ),
+        pytest.param({"type": "say", "requestId": "r1"}, id="an-unknown-type"),
+        pytest.param({"type": 1, "requestId": "r1"}, id="a-type-that-is-no-text"),
+        pytest.param({"type": "ping"}, id="no-request-id"),
+        pytest.param({"type": "ping", "requestId": 1}, id="a-request-id-that-is-no-text"),
+        pytest.param({"type": "abort", "requestId": ""}, id="an-empty-request-id"),
+        pytest.param({"type": "abort", "requestId": "r" * 129}, id="a-long-request-id"),
+        pytest.param({"type": "abort", "requestId": "-"}, id="abort-under-our-id"),
+        pytest.param({**SEND, "requestId": "-"}, id="send-under-our-id"),
+        pytest.param({**RESUME, "requestId": "-"}, id="resume-under-our-id"),
+        *[
+            pytest.param({**ours(kind, id="chat", data="AAA="), "requestId": "r1"}, id=f"{kind}-under-another-id")
+            for kind in ("ping", "attach", "audio", "activity-start", "activity-end", "interrupt", "stop")
+        ],
+        pytest.param(without(SEND, "id"), id="send-without-chat"),
+        pytest.param({**SEND, "id": 7}, id="send-to-a-number"),
+        pytest.param(without(SEND, "messages"), id="send-without-messages"),
+        pytest.param({**SEND, "messages": {}}, id="messages-that-are-no-list"),
+        pytest.param({**SEND, "trigger": None}, id="send-with-no-trigger"),
+        pytest.param({**SEND, "headers": []}, id="headers-that-are-a-list"),
+        pytest.param({**SEND, "body": "x"}, id="a-body-that-is-text"),
+        pytest.param(without(RESUME, "id"), id="resume-without-chat"),
+        *[
+            pytest.param({**RESUME, "lastSequence": bad}, id=f"last-sequence-{bad}")
+            for bad in (1.5, 1.0, "3", True, [1])
+        ],
+        pytest.param(ours("attach"), id="attach-to-nothing"),
+        pytest.param(ours("audio"), id="audio-without-data"),
+        pytest.param(ours("audio", data=[0, 0]), id="audio-as-numbers"),
+    ],
+)
+def test_what_is_no_frame_is_refused(frame: dict[str, Any] | str | bytes) -> None:
+    with pytest.raises(MalformedRequest):
+        read(frame)
+
+
+def test_a_refusal_quotes_nothing_of_the_frame() -> None:
+    for frame in ({"type": CANARY}, ours("attach", id={CANARY: 1}), {**SEND, "trigger": [CANARY]}, f'"{CANARY}'):
+        with pytest.raises(MalformedRequest) as refused:
+            read(frame)
+        assert CANARY not in repr(refused.value)
+        assert refused.value.__cause__ is None
+
+
+def test_request_ids_have_up_to_128_characters_of_any_kind() -> None:
+    for request_id in ("r", "r" * 128, "Grüße 🎈", "--", '"'):
+        assert read({"type": "abort", "requestId": request_id}).request_id == request_id
+
+
+@pytest.mark.parametrize(
+    ("frame", "request_id"),
+    [
+        ('{"requestId":"r1"}', "r1"),
+        ('{"type":"nonsense","requestId":"r1","more":{}}', "r1"),
+        (b'{"requestId":"r1"}', "r1"),
+        ('{"requestId":"-"}', OURS),
+        ('{"requestId":""}', OURS),
+        ('{"requestId":7}', OURS),
+        ('{"requestId":"' + "r" * 128 + '"}', "r" * 128),
+        ('{"requestId":"' + "r" * 129 + '"}', OURS),
+        ("{}", OURS),
+        ('["requestId"]', OURS),
+        ("", OURS),
+        ('{"requestId":"r1"', OURS),
+        (b'{"requestId":"\xff"}', OURS),
+        ('{"requestId":"\ud800"}', OURS),
+        ('{"requestId":' + "[" * 9999, OURS),
+    ],
+)
+def test_a_refusal_goes_to_the_request_that_can_be_made_out(frame: str | bytes, request_id: str) -> None:
+    assert decode_request_id(frame) == request_id
+
+
+some_frame = st.fixed_dictionaries(
+    {"type": st.sampled_from(["send", "resume", "abort", "ping", "attach", "audio", "stop", "x"]) | json_value},
+    optional={
+        "requestId": st.sampled_from(["-", "r1", ""]) | json_value,
+        "id": st.just("chat") | json_value,
+        "messages": st.lists(json_value, max_size=2) | json_value,
+        "data": st.text("A=", max_size=4) | json_value,
+        "lastSequence": st.integers(-2, 2) | json_value,
+        "body": st.dictionaries(st.sampled_from(["message", "messages", "sdkVersion"]), json_value) | json_value,
+        "headers": json_value,
+    },
+)
+
+
+@quick
+@given(some_frame.map(json.dumps) | st.text(max_size=40) | st.binary(max_size=40) | json_value.map(json.dumps))
+def test_any_bytes_are_a_frame_or_one_refusal(text: str | bytes) -> None:
+    assert decode_request_id(text)
+    try:
+        frame = decode_frame(text)
+        if isinstance(frame, frames.Send):
+            frame.request()
+        if isinstance(frame, frames.Audio):
+            frame.samples()
+    except MalformedRequest:
+        pass
+
+
+# -- frames out -------------------------------------------------------------------------------------------------------
+
+ENCODER: FrameEncoder = OfficialEncoder()
+
+
+@pytest.mark.parametrize(
+    ("encoded", "expected"),
+    [
+        (
+            ENCODER.chunk("r1", 3, b'{"type":"start","messageId":"m1"}'),
+            '{"type":"chunk","requestId":"r1","sequence":3,"chunk":{"type":"start","messageId":"m1"}}',
+        ),
+        (ENCODER.end("r1"), '{"type":"end","requestId":"r1"}'),
+        (ENCODER.resumed("r1"), '{"type":"start","requestId":"r1"}'),
+        (ENCODER.nothing_active("r1"), '{"type":"no-active","requestId":"r1"}'),
+        (
+            ENCODER.error("r1", NoUser()),
+            '{"type":"error","requestId":"r1","code":"no-user","errorText":"Sign in first."}',
+        ),
+        (
+            ENCODER.error(OURS, MalformedRequest("Attach to a chat first.")),
+            '{"type":"error","requestId":"-","code":"malformed","message":"Attach to a chat first."}',
+        ),
+        (ENCODER.own("pong", {}), '{"type":"pong","requestId":"-"}'),
+        (
+            ENCODER.own("audio", {"id": "chat", "rate": 24000}),
+            '{"type":"audio","requestId":"-","id":"chat","rate":24000}',
+        ),
+    ],
+)
+def test_each_frame_is_told_to_the_letter(encoded: str, expected: str) -> None:
+    assert encoded == expected
+
+
+@quick
+@given(st.text(min_size=1, max_size=8), json_value)
+def test_a_chunk_stays_what_it_is_inside_its_frame(request_id: str, value: Any) -> None:
+    chunk = encode_json(c.Data("data-x", value))
+    frame = json.loads(ENCODER.chunk(request_id, 0, chunk))
+    assert frame == {"type": "chunk", "requestId": request_id, "sequence": 0, "chunk": json.loads(chunk)}
+
+
+@pytest.mark.parametrize("request_id", [OURS, "r1"])
+@pytest.mark.parametrize("error", [BridgeError(), LocalProtocolError(), RequestTooLarge(), NoUser()])
+def test_a_refusal_has_a_code_and_a_text_and_nothing_else(request_id: str, error: BridgeError) -> None:
+    frame = json.loads(ENCODER.error(request_id, error))
+    text = frame.pop("message" if request_id == OURS else "errorText")
+    assert text == error.public_text
+    assert frame == {"type": "error", "requestId": request_id, "code": error.code}
+
+
+# -- voice inside the stream ------------------------------------------------------------------------------------------
+
+
+def test_a_piece_of_voice_is_told_and_not_kept_in_the_message() -> None:
+    voice = c.Data("data-pcm", {"rate": 24000, "data": "AAA="}, transient=True)
+    assert json.loads(encode_json(voice)) == {
+        "type": "data-pcm",
+        "data": {"rate": 24000, "data": "AAA="},
+        "transient": True,
+    }
+    fold = MessageFold()
+    for chunk in (voice, c.Data("data-kept", 1, transient=False)):
+        fold.feed(chunk)
+    assert fold.message()["parts"] == [{"type": "data-kept", "data": 1}]
+
+
+def test_a_piece_of_voice_is_not_replayed_and_the_places_of_others_stay() -> None:
+    voice = encode_json(c.Data("data-pcm", {"rate": 24000, "data": "AAA="}, transient=True))
+    start, text = encode_json(c.Start("m1")), encode_json(c.TextStart("t1"))
+    like_voice = encode_json(c.Data("data-pcm-2", 1))
+    assert list(replayed([], [start, voice, text, voice, like_voice])) == [(0, start), (2, text), (4, like_voice)]
+    assert list(replayed([start, voice, text], [start, voice, text])) == [(None, start), (None, text), (2, text)]

@@ -1,0 +1,269 @@
+"""What a live socket does not take: too much, too often, or in the wrong form."""
+
+import asyncio
+import base64
+import json
+from typing import Any
+
+import pytest
+
+from adk_stream_protocol import Limits
+from adk_stream_protocol.testing import LiveSession
+from support.live_client import LiveClient
+from transports.live_apps import answers_for_ever, live_app, ping, play
+
+CANARY = "canary-91c4"
+KIB = 1024
+MIB = 1024 * KIB
+
+
+async def refusals(client: LiveClient) -> list[str]:
+    """The codes of our own frames that were refused so far."""
+    await ping(client)
+    return [frame["code"] for frame in client.frames["-"] if frame["type"] == "error"]
+
+
+# -- sizes ------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "size",
+    [pytest.param(30_000_000, id="its-json-is-too-long"), pytest.param(34_000_000, id="the-whole-frame-is")],
+)
+def test_a_send_that_is_too_large_is_refused_under_its_own_id(size: int) -> None:
+    async def scenario() -> None:
+        async with live_app(answers_for_ever) as live, live.socket() as client:
+            answer = await client.say("x" * size, request_id="r1")
+            assert answer.error
+            assert (answer.error["requestId"], answer.error["code"]) == ("r1", "too-large")
+            assert answer.error["errorText"].startswith("The request is too large")
+            assert live.runs == 0
+            client.messages.clear()
+            assert (await client.say("Hello")).text == "Yes."
+
+    play(scenario)
+
+
+def test_the_body_of_a_send_counts_too() -> None:
+    async def scenario() -> None:
+        limits = Limits(max_json_bytes=10 * KIB)
+        async with live_app(answers_for_ever, limits=limits) as live, live.socket() as client:
+            for field in ("body", "headers"):
+                answer = await client.say("Hello", **{field: {"x": "y" * 11 * KIB}})
+                assert answer.error
+                assert answer.error["code"] == "too-large"
+            assert live.runs == 0
+
+    play(scenario)
+
+
+def test_a_send_with_a_large_file_is_taken() -> None:
+    async def scenario() -> None:
+        async with live_app(answers_for_ever) as live, live.socket() as client:
+            url = "data:image/png;base64," + base64.b64encode(bytes(6 * MIB)).decode()
+            file = {"type": "file", "mediaType": "image/png", "url": url}
+            answer = await client.answer(client.start_send({"id": "u1", "role": "user", "parts": [file]}))
+            assert answer.text == "Yes."
+            assert len(live.model.sessions) == 1
+
+    play(scenario)
+
+
+@pytest.mark.parametrize("size", [32 * KIB, 32 * KIB + 2, 64 * KIB + 2])
+@pytest.mark.parametrize("form", ["binary", "base64"])
+def test_a_frame_of_voice_has_at_most_32_kib(size: int, form: str) -> None:
+    async def scenario() -> None:
+        heard: list[bytes] = []
+
+        async def server(session: LiveSession) -> None:
+            heard.append((await session.expect_audio()).data or b"")
+            await session.expect("close")
+
+        async with live_app(server, speaks=True) as live, live.attached() as client:
+            samples = bytes(size)
+            if form == "binary":
+                client.send_frame(samples)
+            else:
+                client.tell("audio", data=base64.b64encode(samples).decode())
+            if size > 32 * KIB:
+                assert await refusals(client) == ["too-large"]
+                assert live.runs == 0
+            else:
+                assert await refusals(client) == []
+                await asyncio.sleep(1)
+                assert heard == [samples]
+
+    play(scenario)
+
+
+OWN_KINDS = ["ping", "attach", "activity-start", "activity-end", "interrupt", "stop"]
+
+
+def padded(frame: dict[str, Any], size: int) -> str:
+    bare = len(json.dumps({**frame, "more": ""}))
+    return json.dumps({**frame, "more": "x" * (size - bare)})
+
+
+@pytest.mark.parametrize("kind", OWN_KINDS)
+def test_our_own_frames_have_at_most_4_kib(kind: str) -> None:
+    async def scenario() -> None:
+        async with live_app(answers_for_ever) as live, live.attached() as client:
+            frame = {"type": kind, "requestId": "-", "id": "chat-1"}
+            client.send_frame(padded(frame, 4 * KIB))
+            assert await refusals(client) == []
+            client.send_frame(padded(frame, 4 * KIB + 1))
+            assert await refusals(client) == ["too-large"]
+
+    play(scenario)
+
+
+@pytest.mark.parametrize("kind", ["resume", "abort"])
+def test_a_request_that_is_too_large_is_told_so_under_its_id(kind: str) -> None:
+    async def scenario() -> None:
+        async with live_app(answers_for_ever) as live, live.socket() as client:
+            client.send_frame(padded({"type": kind, "requestId": "r1", "id": "chat-1"}, 4 * KIB + 1))
+            answer = await client.answer("r1")
+            assert answer.error
+            assert (answer.error["type"], answer.error["code"]) == ("error", "too-large")
+
+    play(scenario)
+
+
+# -- rates ------------------------------------------------------------------------------------------------------------
+
+
+def test_frames_come_50_a_second_on_average_of_ten() -> None:
+    async def scenario() -> None:
+        async with live_app(answers_for_ever) as live, live.socket() as client:
+            for _ in range(510):
+                client.tell("ping")
+            await client.own("error", 10)
+            kinds = [frame["type"] for frame in client.frames["-"]]
+            assert kinds == ["pong"] * 500 + ["error"] * 10
+            assert client.frames["-"][-1]["code"] == "rate-limited"
+            await asyncio.sleep(1)
+            for _ in range(51):
+                client.tell("ping")
+            await client.own("error", 11)
+            assert [frame["type"] for frame in client.frames["-"]][510:] == ["pong"] * 50 + ["error"]
+
+    play(scenario)
+
+
+FEW = Limits(max_frames_per_s=1, max_audio_frames_per_s=2)
+
+
+@pytest.mark.parametrize("form", ["binary", "base64"])
+def test_voice_has_a_rate_of_its_own(form: str) -> None:
+    async def scenario() -> None:
+        def speak(client: LiveClient) -> None:
+            client.send_frame(b"\1\0") if form == "binary" else client.tell("audio", data="AQA=")
+
+        async with live_app(answers_for_ever, speaks=True, limits=FEW) as live, live.attached() as client:
+            for _ in range(25):
+                speak(client)
+            assert await refusals(client) == ["rate-limited"] * 5
+            for _ in range(15):
+                client.tell("ping")
+            await client.own("error", 5 + 7)  # one frame was the `attach`, one the ping above
+            await asyncio.sleep(1)
+            for _ in range(3):  # two are allowed by now
+                speak(client)
+            await client.own("error", 5 + 7 + 1)
+
+    play(scenario)
+
+
+def test_a_request_that_comes_too_often_is_told_so_under_its_id() -> None:
+    async def scenario() -> None:
+        async with live_app(answers_for_ever, limits=FEW) as live, live.socket() as client:
+            for _ in range(10):
+                client.tell("ping")
+            answer = await client.say("Hello")
+            assert answer.error
+            assert answer.error["code"] == "rate-limited"
+            assert live.runs == 0
+            await asyncio.sleep(10)
+            assert (await client.say("Hello")).text == "Yes."
+
+    play(scenario)
+
+
+def test_what_cannot_be_read_counts_as_a_frame() -> None:
+    async def scenario() -> None:
+        async with live_app(answers_for_ever, limits=FEW) as live, live.socket() as client:
+            for _ in range(12):
+                client.send_frame("nonsense")
+            await client.own("error", 12)
+            codes = [frame["code"] for frame in client.frames["-"]]
+            assert codes[:10] == ["malformed"] * 10
+            assert set(codes[10:]) <= {"malformed", "rate-limited"}
+            client.tell("ping")
+            assert (await client.own("error", 13))["code"] == "rate-limited"
+
+    play(scenario)
+
+
+# -- binary frames ----------------------------------------------------------------------------------------------------
+
+
+def test_voice_needs_a_chat_to_go_to() -> None:
+    async def scenario() -> None:
+        async with live_app(answers_for_ever, speaks=True) as live, live.socket(speaks=True) as client:
+            client.send_frame(b"\1\0")
+            for kind in ("activity-start", "activity-end", "interrupt", "stop"):
+                client.tell(kind)
+            client.tell("audio", data="AQA=")
+            assert await refusals(client) == ["malformed"] * 6
+            assert {frame["message"] for frame in client.frames["-"] if frame["type"] == "error"} == {
+                "Attach to a chat first."
+            }
+            assert live.runs == 0
+
+    play(scenario)
+
+
+def test_binary_frames_need_the_subprotocol() -> None:
+    async def scenario() -> None:
+        async with live_app(answers_for_ever, speaks=True) as live, live.attached(speaks=False) as client:
+            client.send_frame(b"\1\0")
+            assert await refusals(client) == ["malformed"]
+            assert live.runs == 0
+
+    play(scenario)
+
+
+@pytest.mark.parametrize("samples", [b"\0", b"\1\2\3", bytes(32 * KIB - 1)])
+def test_voice_has_two_bytes_a_sample(samples: bytes) -> None:
+    async def scenario() -> None:
+        async with live_app(answers_for_ever, speaks=True) as live, live.attached() as client:
+            client.send_frame(samples)
+            client.tell("audio", data=base64.b64encode(samples).decode())
+            assert await refusals(client) == ["malformed"] * 2
+            assert live.runs == 0
+
+    play(scenario)
+
+
+def test_empty_voice_does_not_reach_the_model() -> None:
+    async def scenario() -> None:
+        async with live_app(answers_for_ever, speaks=True) as live, live.attached() as client:
+            client.send_frame(b"")
+            client.tell("audio", data="")
+            await ping(client)
+            await asyncio.sleep(1)
+            assert [received for session in live.model.sessions for received in session.received] == []
+
+    play(scenario)
+
+
+@pytest.mark.parametrize("data", ["*", "AQA", "AQA=\n", CANARY])
+def test_voice_that_is_not_base64_is_refused(data: str) -> None:
+    async def scenario() -> None:
+        async with live_app(answers_for_ever, speaks=True) as live, live.attached() as client:
+            client.tell("audio", data=data)
+            assert await refusals(client) == ["malformed"]
+            assert CANARY not in json.dumps(client.everything)
+            assert live.runs == 0
+
+    play(scenario)

@@ -1,0 +1,285 @@
+"""What a resume reads: the request that it names, or the whole message that is being told; and for how long."""
+
+import asyncio
+
+import pytest
+from google.adk.tools import FunctionTool
+
+from adk_stream_protocol import Limits, client_tool
+from adk_stream_protocol.chunk_log import ChunkLog
+from adk_stream_protocol.errors import MalformedRequest, RunActive
+from adk_stream_protocol.testing import LiveSession, call
+from adk_stream_protocol.transports.live_requests import LiveRequests, Told
+from support.live_client import LiveClient, decisions, outputs
+from transports.live_apps import LiveApp, answers_for_ever, chunks, live_app, play, resume, said, sequences
+
+KEY = ("ann", "chat-1", "r1")
+
+
+# -- requests that nobody knows ---------------------------------------------------------------------------------------
+
+
+def test_an_unknown_request_is_answered_by_no_active_when_nothing_is_told() -> None:
+    async def scenario() -> None:
+        async with live_app(answers_for_ever) as live, live.socket() as client:
+            for fields in ({}, {"lastSequence": 3}):
+                told = await resume(client, "unknown", **fields)
+                assert told == [{"type": "no-active", "requestId": "unknown"}]
+            await client.say("Hello")
+            assert [frame["type"] for frame in await resume(client, "unknown")] == ["no-active"]
+
+    play(scenario)
+
+
+def test_an_unknown_request_reads_the_whole_message_that_is_being_told() -> None:
+    async def scenario() -> None:
+        async def server(session: LiveSession) -> None:
+            await session.expect_text()
+            await session.say("One ")
+            await resumed.wait()
+            await session.answer("two.")
+            await session.expect("close")
+
+        resumed = asyncio.Event()
+        async with live_app(server) as live, live.socket() as client, live.socket() as other:
+            request_id = client.start_send(said("Count"))
+            await client.until(lambda: len(chunks(client, request_id)) == 4)
+            told = await resume(other, "lost", lastSequence=2)  # it cannot go on with what nobody knows
+            assert told == [{"type": "no-active", "requestId": "lost"}]
+            other.send_frame({"type": "resume", "requestId": "mine", "id": "chat-1"})
+            await other.until(lambda: len(chunks(other, "mine")) == 4)
+            resumed.set()
+            await other.answer("mine")
+            await client.answer(request_id)
+            assert chunks(other, "mine") == chunks(client, request_id)
+            assert sequences(other.frames["mine"])[0] == 0
+            # It is a request like any other now, and goes on by its own numbers.
+            told = await resume(client, "mine", lastSequence=4)
+            assert [frame["type"] for frame in told][:2] == ["start", "chunk"]
+            assert sequences(told)[0] == 5
+
+    play(scenario)
+
+
+def pay(amount: int) -> dict[str, int]:
+    """Pays."""
+    return {"paid": amount}
+
+
+def locate() -> None:
+    """Where the user is."""
+
+
+TOOLS = (FunctionTool(pay, require_confirmation=True), client_tool(locate))
+
+
+async def until_paid(live: LiveApp, client: LiveClient) -> str:
+    """A message of three segments, whose last one is being told."""
+    asked = await client.say("Pay 1 and find me")
+    parts = decisions(asked, approved=True)
+    located = await client.reply(asked.chunks[0]["messageId"], *parts)
+    return client.start_reply(asked.chunks[0]["messageId"], *parts, *outputs(located, {"lat": 1}))
+
+
+def test_a_replay_tells_the_whole_message_and_its_finished_calls_without_running_them_again() -> None:
+    async def scenario() -> None:
+        async def server(session: LiveSession) -> None:
+            await session.expect_text()
+            await session.call("pay", amount=1)
+            await session.expect_response()
+            await session.call("locate")
+            await session.expect_response()
+            await session.say("Paid, ")
+            await replayed.wait()
+            await session.answer("here.")
+            await session.expect("close")
+
+        replayed = asyncio.Event()
+        async with live_app(server, family="3", tools=TOOLS) as live, live.socket() as client:
+            request_id = await until_paid(live, client)
+            await client.until(lambda: any(chunk["type"] == "text-delta" for chunk in chunks(client, request_id)))
+            async with live.socket() as other:
+                other.send_frame({"type": "resume", "requestId": "mine", "id": "chat-1"})
+                await other.until(lambda: any(chunk["type"] == "text-delta" for chunk in chunks(other, "mine")))
+                replayed.set()
+                answer = await other.answer("mine")
+                assert [kind for kind in answer.types if kind == "start"] == ["start"]
+                assert answer.of_type("tool-input-available") == []
+                texts = [chunk["inputTextDelta"] for chunk in answer.of_type("tool-input-delta")]
+                assert texts == ['{"amount":1}', "{}"]
+                assert [chunk["output"] for chunk in answer.of_type("tool-output-available")] == [
+                    {"paid": 1},
+                    {"lat": 1},
+                ]
+                assert answer.text == "Paid, here."
+                assert answer.types[-1] == "finish"
+        await live.model.finished()
+
+    play(scenario)
+
+
+def test_voice_in_the_stream_is_not_played_again() -> None:
+    async def scenario() -> None:
+        async def server(session: LiveSession) -> None:
+            await session.expect_text()
+            await session.audio(b"\1\0\2\0")
+            await session.output_transcript("One ")
+            await session.taken()
+            await resumed.wait()
+            await session.audio(b"\3\0")
+            await session.output_transcript("two.")
+            await session.turn_complete()
+            await session.expect("close")
+
+        resumed = asyncio.Event()
+        wants_voice = {"pcmChunks": True}
+        async with live_app(server, speaks=True) as live, live.socket() as client, live.socket() as other:
+            request_id = client.start_send(said("Speak"), body=wants_voice)
+            await client.until(lambda: any(chunk["type"] == "text-delta" for chunk in chunks(client, request_id)))
+            other.send_frame({"type": "resume", "requestId": "mine", "id": "chat-1", "body": wants_voice})
+            await other.until(lambda: any(chunk["type"] == "text-delta" for chunk in chunks(other, "mine")))
+            resumed.set()
+            played = (await client.answer(request_id)).of_type("data-pcm")
+            assert [chunk["data"]["data"] for chunk in played] == ["AQACAA==", "AwA="]
+            played = (await other.answer("mine")).of_type("data-pcm")
+            assert [chunk["data"]["data"] for chunk in played] == ["AwA="]
+
+    play(scenario)
+
+
+# -- how long they are known ------------------------------------------------------------------------------------------
+
+
+def test_a_request_is_known_for_the_whole_grace_after_its_end() -> None:
+    async def scenario() -> None:
+        async def server(session: LiveSession) -> None:
+            await session.expect_text()
+            await session.say("One ")
+            await asyncio.sleep(29.5)
+            await session.answer("two.")
+            await session.expect("close")
+
+        async with live_app(server, limits=Limits(live_grace_s=30)) as live, live.socket() as client:
+            request_id = client.start_send(said("Count"))
+            await client.until(lambda: len(chunks(client, request_id)) == 4)
+            await asyncio.sleep(29.6)
+            await client.answer(request_id)
+            async with live.socket() as other:
+                await asyncio.sleep(28)
+                told = await resume(other, request_id, lastSequence=3)
+                assert [frame["type"] for frame in told][-1] == "end"
+                await asyncio.sleep(100)
+                assert [frame["type"] for frame in await resume(other, request_id)] == ["no-active"]
+
+    play(scenario)
+
+
+def log_of(*sizes: int, earlier: int = 0) -> ChunkLog:
+    log = ChunkLog("s", [b"e" * 10] * earlier)
+    log.append([bytes([65 + number]) * size for number, size in enumerate(sizes)])
+    return log
+
+
+def test_what_is_told_goes_on_from_its_beginning_into_the_log() -> None:
+    log = log_of(1, 1, earlier=3)
+    told = Told.replaying(log)
+    assert told.length == 4  # the second `start` of one message is left out
+    log.append([b"x", b"y"])
+    assert told.length == 6
+    everything = [*told.since(0, 1000), *told.since(4, 1000)]
+    assert everything == [b"e" * 10] * 3 + [b"B", b"x", b"y"]
+    assert told.since(5, 1000) == [b"y"]
+    assert (told.has(5), told.has(6), told.is_whole) == (True, False, False)
+    log.close()
+    assert (told.has(6), told.is_whole) == (True, True)
+
+
+def test_what_is_told_comes_in_pieces_of_a_bounded_size() -> None:
+    told = Told.replaying(log_of(100, 100, 100, earlier=20))
+    sequence, pieces = 0, []
+    while chunks := told.since(sequence, 50):
+        pieces.append(sum(len(chunk) for chunk in chunks))
+        sequence += len(chunks)
+    assert sequence == told.length
+    assert max(pieces) == 100  # one chunk at least, however large
+    assert all(size <= 50 for size in pieces if size != 100)
+
+
+def test_a_request_is_opened_once_however_many_ask_and_one_that_leaves_stops_nobody() -> None:
+    async def scenario() -> None:
+        async def begin() -> ChunkLog:
+            begun.append(1)
+            await opened.wait()
+            return log
+
+        begun: list[int] = []
+        log, opened, requests = log_of(1), asyncio.Event(), LiveRequests(30)
+        asking = [asyncio.create_task(requests.open(KEY, b"asked", begin)) for _ in range(3)]
+        await asyncio.sleep(0)
+        asking[0].cancel()
+        opened.set()
+        told = await asyncio.gather(*asking[1:])
+        found = await requests.find(KEY)
+        assert all(each.log is log for each in (*told, found) if each)
+        assert begun == [1]
+        with pytest.raises(MalformedRequest):
+            await requests.open(KEY, b"something else", begin)
+        assert await requests.find(("bob", *KEY[1:])) is None
+        await requests.aclose()
+
+    play(scenario)
+
+
+def test_a_refusal_is_remembered_for_a_while() -> None:
+    async def scenario() -> None:
+        async def begin() -> ChunkLog:
+            begun.append(1)
+            raise RunActive
+
+        begun: list[int] = []
+        requests = LiveRequests(30)
+        for _ in range(2):
+            with pytest.raises(RunActive):
+                await requests.open(KEY, b"", begin)
+        with pytest.raises(RunActive):
+            await requests.find(KEY)
+        assert begun == [1]
+        await asyncio.sleep(100)
+        assert await requests.find(KEY) is None
+
+    play(scenario)
+
+
+def test_what_is_being_opened_ends_with_the_server() -> None:
+    async def scenario() -> None:
+        async def begin() -> ChunkLog:
+            await asyncio.Event().wait()
+            raise AssertionError
+
+        requests = LiveRequests(30)
+        asking = asyncio.create_task(requests.open(KEY, b"", begin))
+        await asyncio.sleep(0)
+        await requests.aclose()
+        with pytest.raises(asyncio.CancelledError):
+            await asking
+        assert asyncio.all_tasks() == {asyncio.current_task()}
+
+    play(scenario)
+
+
+def test_a_call_whose_result_is_there_is_answered_over_a_new_socket_under_a_new_id() -> None:
+    async def scenario() -> None:
+        async with live_app([[call("pay", amount=1)], "Paid."], tools=TOOLS) as live:
+            async with live.socket() as client:
+                asked = await client.say("Pay")
+                parts = decisions(asked, approved=True)
+                request_id = client.start_reply(asked.chunks[0]["messageId"], *parts)
+                first = await client.answer(request_id)
+            async with live.socket() as other:
+                again = await other.reply(asked.chunks[0]["messageId"], *parts)
+                assert [chunk["output"] for chunk in again.of_type("tool-output-available")] == [{"paid": 1}]
+                told = await resume(other, request_id)
+                assert [frame["chunk"] for frame in told if frame["type"] == "chunk"] == first.chunks
+            assert len(live.model.requests) == 2
+
+    play(scenario)
