@@ -21,13 +21,14 @@ FRAME_S = 0.02
 FRAME_BYTES = 640
 STAMP = struct.Struct("<Qd")
 PROCESSES = 2
+TEXT, BINARY = 1, 2
 
 
 def serve(kind: str, port: int) -> None:
     import uvicorn
 
     app = bridge_app() if kind == "bridge" else bare_app()
-    uvicorn.run(app, port=port, log_level="error", ws_ping_interval=None)
+    uvicorn.run(app, port=port, log_level="error", ws_ping_interval=None, ws="websockets-sansio")
 
 
 def bare_app() -> Any:
@@ -109,7 +110,8 @@ def talk(port: int, users: list[str], seconds: float, results: Any) -> None:
 
 
 async def talk_all(port: int, users: list[str], seconds: float) -> dict[str, Any]:
-    told = await asyncio.gather(*(one_session(port, user, seconds, n) for n, user in enumerate(users)))
+    ready = asyncio.Barrier(len(users))
+    told = await asyncio.gather(*(one_session(port, user, seconds, n, ready) for n, user in enumerate(users)))
     return {
         "delays": [delay for session in told for delay in session["delays"]],
         "sent": sum(session["sent"] for session in told),
@@ -117,42 +119,67 @@ async def talk_all(port: int, users: list[str], seconds: float) -> dict[str, Any
     }
 
 
-async def one_session(port: int, user: str, seconds: float, number: int) -> dict[str, Any]:
-    from websockets.asyncio.client import connect
+class Socket:
+    """As little of a WebSocket client as will do, so that the two cores are there for the server."""
 
-    headers = {"x-user": user}
+    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self._reader, self._writer = reader, writer
+
+    @classmethod
+    async def connect(cls, port: int, user: str) -> "Socket":
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        writer.write(
+            f"GET /api/chat/live HTTP/1.1\r\nhost: 127.0.0.1:{port}\r\nx-user: {user}\r\n"
+            "connection: upgrade\r\nupgrade: websocket\r\nsec-websocket-version: 13\r\n"
+            "sec-websocket-key: AAAAAAAAAAAAAAAAAAAAAA==\r\nsec-websocket-protocol: adk-stream.v1\r\n\r\n".encode()
+        )
+        head = await reader.readuntil(b"\r\n\r\n")
+        if b" 101 " not in head:
+            raise SystemExit(head.decode())
+        return cls(reader, writer)
+
+    def send(self, data: bytes, opcode: int) -> None:
+        # Masked with zeros, which is no work and no lie.
+        size = bytes([0x80 | len(data)]) if len(data) < 126 else b"\xfe" + len(data).to_bytes(2, "big")
+        self._writer.write(bytes([0x80 | opcode]) + size + bytes(4) + data)
+
+    async def receive(self) -> tuple[int, bytes]:
+        first, size = await self._reader.readexactly(2)
+        if size >= 126:
+            size = int.from_bytes(await self._reader.readexactly(2 if size == 126 else 8), "big")
+        return first & 15, await self._reader.readexactly(size)
+
+    async def voice(self) -> bytes:
+        while True:
+            opcode, data = await self.receive()
+            if opcode == BINARY:
+                return data
+
+
+async def one_session(port: int, user: str, seconds: float, number: int, ready: asyncio.Barrier) -> dict[str, Any]:
     delays: list[float] = []
     numbers: list[int] = []
-    async with connect(
-        f"ws://127.0.0.1:{port}/api/chat/live",
-        subprotocols=["adk-stream.v1"],  # pyright: ignore
-        additional_headers=headers,
-        compression=None,
-        ping_interval=None,
-    ) as socket:
-        await socket.send(json.dumps({"type": "attach", "requestId": "-", "id": "voice"}))
-        await socket.recv()
-        await socket.send(bytes(FRAME_BYTES))  # the first word opens the session
-        while not isinstance(await socket.recv(), bytes):
-            pass
-        count = int(seconds / FRAME_S)
-        await asyncio.sleep(1 + number * FRAME_S / 25)
+    socket = await Socket.connect(port, user)
+    socket.send(json.dumps({"type": "attach", "requestId": "-", "id": "voice"}).encode(), TEXT)
+    socket.send(bytes(FRAME_BYTES), BINARY)  # the first word opens the session
+    await socket.voice()
+    count = int(seconds / FRAME_S)
+    await ready.wait()
+    await asyncio.sleep(3 + number * FRAME_S / 25)  # until all the others are open, too
 
-        async def listen() -> None:
-            while len(numbers) < count:
-                frame = await socket.recv()
-                if isinstance(frame, bytes):
-                    index, sent_at = STAMP.unpack_from(frame)
-                    numbers.append(index)
-                    delays.append(time.monotonic() - sent_at)
+    async def listen() -> None:
+        while len(numbers) < count:
+            index, sent_at = STAMP.unpack_from(await socket.voice())
+            numbers.append(index)
+            delays.append(time.monotonic() - sent_at)
 
-        listening = asyncio.create_task(listen())
-        began = time.monotonic()
-        for index in range(count):
-            await asyncio.sleep(max(0, began + index * FRAME_S - time.monotonic()))
-            await socket.send(STAMP.pack(index, time.monotonic()) + bytes(FRAME_BYTES - STAMP.size))
-        with suppress(TimeoutError):
-            await asyncio.wait_for(listening, 10)
+    listening = asyncio.create_task(listen())
+    began = time.monotonic()
+    for index in range(count):
+        await asyncio.sleep(max(0, began + index * FRAME_S - time.monotonic()))
+        socket.send(STAMP.pack(index, time.monotonic()) + bytes(FRAME_BYTES - STAMP.size), BINARY)
+    with suppress(TimeoutError):
+        await asyncio.wait_for(listening, 10)
     return {"delays": delays, "sent": count, "in_order": numbers == sorted(numbers)}
 
 

@@ -108,6 +108,7 @@ def _serve(agent: Any, options: argparse.Namespace) -> None:
             host=options.host,
             port=options.port,
             timeout_graceful_shutdown=5,
+            ws="websockets-sansio",
             ws_max_size=bridge.limits.max_body_bytes,
             ws_ping_interval=_PING_S,
             ws_ping_timeout=_PING_S,

@@ -26,6 +26,7 @@ _QUIET_S = 1  # of a model that is free to talk on while somebody is asked
 _SILENT_S = 30  # of a model that has a tool's result and ended only the turn in which it called it
 _RATE = re.compile(r"rate=(\d+)")
 _NOWHERE = Routed(None)
+_SILENCE = Event(author="model")
 
 
 class LiveListener(Protocol):
@@ -105,7 +106,9 @@ class LiveSegments:
         self.session = session
         routed = self.turns.route(event)
         self._routed[event.id] = routed
-        if routed.message is not None:
+        if routed.message is not None and not _is_all_voice(
+            event
+        ):  # which is not stored, and comes fifty times a second
             ids = routed.message.ids(self.turns.step)
             event.custom_metadata = {**(event.custom_metadata or {}), **ids.metadata()}
         if not self._has_sub_agents:
@@ -194,6 +197,10 @@ class LiveSegments:
             return
         self.adopt(message)
         message.event_count += 1
+        if _is_all_voice(event) and message.log is not None and not routed.is_over:
+            if not message.is_unwanted:
+                self._without_voice(message, event)
+            return
         if event.input_transcription is not None:
             is_final = bool(event.input_transcription.finished)
             self._tell_transcript("user", message.user_message_id, message.heard, is_final=is_final)
@@ -241,8 +248,10 @@ class LiveSegments:
         for voice in voices:
             rate = _RATE.search(voice.mime_type or "")
             self._tell_voice(message, voice.data or b"", int(rate[1]) if rate else 24_000)
+        if len(voices) == len(parts):
+            return _SILENCE
         rest = [part for part in parts if not (part.inline_data and _is_voice(part.inline_data))]
-        content = types.Content(role="model", parts=rest) if rest else None
+        content = types.Content(role="model", parts=rest)
         return event.model_copy(update={"content": content})
 
     def _tell_voice(self, message: LiveMessage, samples: bytes, rate: int) -> None:
@@ -297,6 +306,11 @@ class LiveSegments:
                 work(message)
 
         asyncio.get_running_loop().call_later(seconds, look)
+
+
+def _is_all_voice(event: Event) -> bool:
+    parts = event.content.parts if event.content is not None else None
+    return bool(parts) and all(part.inline_data is not None and _is_voice(part.inline_data) for part in parts or ())
 
 
 def _is_voice(blob: types.Blob) -> bool:

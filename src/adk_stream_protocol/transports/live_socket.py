@@ -331,6 +331,9 @@ class LiveSocket:
         return self._attached
 
     async def _live(self) -> LiveRun:
+        live = self._bridge.live_run(self._user, self._attached_chat())
+        if live is not None and not live.has_ended.is_set():
+            return live
         return await self._bridge.open_live_voice(
             self._websocket, self._user, self._attached_chat(), self._files_root, self
         )
