@@ -281,8 +281,11 @@ async def park_calls(store: Store, chat: Chat) -> None:
     session = await chat.load() if any(found.approval_id for found in recorded) else None
     if session is not None:
         asked = find_asked_calls(chat.key, session.events, recorded)
-        # ADK may have held a result back for a sibling that has none.
+        # ADK has held results back for siblings that have none yet. Where there is none, whoever has brought the
+        # end about goes on with the call right away, and the model is to hear of it then.
+        waiting = {call.asked_by.id for call in asked if not call.has_result and not call.approval.is_final}
         ended = [call for call in asked if call.is_undelivered and call.approval.is_final]
+        ended = [call for call in ended if call.asked_by.id in waiting]
         await chat.append([*parking_events(call for call in asked if call not in ended), *outcome_events(ended)])
 
 

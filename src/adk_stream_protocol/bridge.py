@@ -337,7 +337,7 @@ class ChatBridge:
         """The live session that a client is about to speak to."""
         chat = self._chat(user, chat_id, files_root)
         live = self._runs.get(chat.key)
-        if not isinstance(live, LiveRun):
+        if not isinstance(live, LiveRun) or live.is_ending:
             self.listen(user, chat_id, by)
             live = await self._live_run(chat, await self._prepared(connection, lambda: {"id": chat_id}))
         return live
@@ -361,8 +361,10 @@ class ChatBridge:
 
     async def _live_run(self, chat: Chat, prepared: Prepared) -> LiveRun:
         run = self._runs.get(chat.key)
-        if isinstance(run, LiveRun) and not run.has_ended.is_set():
-            return run
+        if isinstance(run, LiveRun):
+            if not run.is_ending:
+                return run
+            await run.has_ended.wait()
         opening = self._opening.get(chat.key)
         if opening is None:  # words and voice may come together, or from two pages
             opening = asyncio.create_task(self._open_live_run(chat, prepared), name="adk-stream open live")

@@ -113,7 +113,11 @@ def test_a_service_that_takes_us_in_and_throws_us_out_ends_the_session_with_an_e
 
     async def scenario(client: LiveClient) -> None:
         told = await client.say("Hello")
+        # ADK gives up by itself where a connection is lost before it has a handle.
         assert told.chunks[-1]["type"] == "error"
-        assert told.chunks[-1]["errorText"] == "The connection to the model was lost. Send your message again."
+        assert told.chunks[-1]["errorText"] in (
+            "The connection to the model was lost. Send your message again.",
+            "The agent could not answer. Try again.",
+        )
 
     play(service, scenario, GEMINI_3)

@@ -23,7 +23,7 @@ PATH = "/ws/google.ai.generativelanguage.v1alpha.GenerativeService.BidiGenerateC
 
 def opened(gemini: FakeGeminiLive, *, path: str = PATH, key: str = "any-key") -> ClientConnection:
     url = gemini.base_url.replace("https", "wss") + path
-    return connect(url, ssl=gemini.client_tls, additional_headers={"x-goog-api-key": key}, proxy=None)
+    return connect(url, ssl=gemini.client_tls, additional_headers={"x-goog-api-key": key}, proxy=None, open_timeout=60)
 
 
 def set_up(client: ClientConnection, name: str = GEMINI_2_5, **setup: Any) -> Any:

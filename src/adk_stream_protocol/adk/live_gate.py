@@ -22,6 +22,9 @@ logger = logging.getLogger(__name__)
 class LiveSession(Protocol):
     """What the gate tells a live run, where calls wait for their answers inside ADK instead of ending the run."""
 
+    is_ending: bool
+    """Whether nothing may be begun in it any more."""
+
     def route(self, event: Event, session: Session) -> None:
         """An event is about to be stored and told."""
         ...
@@ -100,7 +103,7 @@ async def wait_for_answer(
                         store, chat, call, lambda now_found, now: approvals.expire(now_found, now=now)
                     )
                 live.note(found)
-                if is_answered(found):
+                if is_answered(found) and not live.is_ending:
                     return found
                 deadline = found.deadline if found.state is State.PENDING else found.browser_deadline
                 if deadline is not None:

@@ -136,7 +136,7 @@ class LiveRun:
         self, message: LiveMessage, content: types.Content, state_delta: dict[str, Any] | None, by: LiveListener
     ) -> ChunkLog:
         """The user writes. Calls that ADK waits for are refused by that: it would hear nothing before they end."""
-        if self.log is not None or self._is_ending:
+        if self.log is not None or self.is_ending:
             raise RunActive
         blocked = [other for other in self._segments.messages.values() if other.is_blocked]
         self._segments.adopt(message)
@@ -160,6 +160,11 @@ class LiveRun:
         return log
 
     @property
+    def is_ending(self) -> bool:
+        """Whether nothing can be begun here any more."""
+        return self._segments.is_ending
+
+    @property
     def announced(self) -> Collection[Event]:
         return self._segments.announced.values()
 
@@ -181,7 +186,7 @@ class LiveRun:
     ) -> ChunkLog | None:
         """Go on with a message whose client has answered. None if these calls are not ours."""
         message = self._segments.messages.get(message_id)
-        if message is None or self._is_ending or not any(call in message.calls for call in answered):
+        if message is None or self.is_ending or not any(call in message.calls for call in answered):
             return None
         self._segments.records.update(records)
         for call in [call for call in message.waiting if self._segments.is_answered(call)]:
@@ -236,6 +241,8 @@ class LiveRun:
 
     def _cancel(self) -> None:
         if self._task is not None and not self._is_ending:
+            # What is answered from here on is for others to take up: a result that comes now would reach no model.
+            self._segments.is_ending = True
             self._task.cancel()
 
     # -- the model's side ---------------------------------------------------------------------------------------------
@@ -300,7 +307,7 @@ class LiveRun:
             self._timer = asyncio.get_running_loop().call_later(_TICK_S, self._watch)
 
     async def _end(self) -> None:
-        self._is_ending = True
+        self._is_ending = self._segments.is_ending = True
         for timer in (self._timer, self._grace):
             if timer is not None:
                 timer.cancel()

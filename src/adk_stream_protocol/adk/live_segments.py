@@ -62,6 +62,7 @@ class LiveSegments:
         """Those that ADK waits for no more."""
         self.announced: dict[CallKey, Event] = {}
         """Those of agents that run as tools: the session has no events of them."""
+        self.is_ending = False
         self.session: Session | None = None
         """The one that ADK appends to: no other may be, while it does."""
         self._chat = chat

@@ -332,7 +332,7 @@ class LiveSocket:
 
     async def _live(self) -> LiveRun:
         live = self._bridge.live_run(self._user, self._attached_chat())
-        if live is not None and not live.has_ended.is_set():
+        if live is not None and not live.is_ending:
             return live
         return await self._bridge.open_live_voice(
             self._websocket, self._user, self._attached_chat(), self._files_root, self
