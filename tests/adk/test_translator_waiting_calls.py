@@ -89,6 +89,15 @@ def test_the_hint_and_payload_of_a_tool_s_own_question_go_with_the_approval() ->
     assert [line for line in told if line.startswith("tool-output")] == []
 
 
+def test_a_call_that_is_asked_about_twice_is_told_once() -> None:
+    events = run(caller([called("c1", "pay", amount=5)], tools=[GATED_PAY])).events
+    questions = [event for event in events if any(call.name != "pay" for call in event.get_function_calls())]
+    again = questions[0].model_copy(deep=True)
+    again.id = "another-event"
+    told = translate_events(*events, again)
+    assert len(of_type(told, "tool-approval-request")) == 1
+
+
 def test_approvals_follow_the_result_of_a_sibling_that_needs_none() -> None:
     told = read(
         caller([called("c1", "pay", amount=5), called("c2", "weather", city="Oslo")], tools=[GATED_PAY, weather])

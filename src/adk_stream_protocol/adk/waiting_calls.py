@@ -23,6 +23,7 @@ class WaitingCalls:
         self._style = style
         self._browser_calls: dict[str, CallKey] = {}  # by their wire ids, as `_server_calls`
         self._server_calls: dict[str, CallKey] = {}
+        self._undecided: set[str] = set()  # wire ids of calls of the server's that a person is being asked about
         self._other_calls: dict[str, CallKey] = {}  # of which a live session may turn out to ask
         self._held: list[str] = []  # wire ids of calls of which nothing is known yet
         self._input_requests: set[str] = set()  # wire ids of questions that no tool has asked: nothing is recorded
@@ -54,6 +55,9 @@ class WaitingCalls:
 
     def ask(self, key: CallKey, wire_id: str, approval_id: str, arguments: dict[str, Any]) -> list[AnyChunk]:
         """ADK asks a person about a call of the server's. `arguments`: those of its question."""
+        if wire_id in self._undecided:
+            return []
+        self._undecided.add(wire_id)
         out: list[AnyChunk] = []
         if wire_id in self._held:  # a long-running tool of the server's
             self._held.remove(wire_id)
@@ -150,6 +154,7 @@ class WaitingCalls:
         """The message goes on after answers of its client. `known_outputs`: those that the client has already, since it
         has sent them itself, or was told."""
         calls = {**self._browser_calls, **self._server_calls}
+        self._undecided -= {wire_id for wire_id, key in self._server_calls.items() if key in answered}
         self._known_outputs = {wire_id for wire_id, key in calls.items() if key in known_outputs}
         self._writer.new_segment([wire_id for wire_id, key in self._server_calls.items() if key in answered])
         out = self._writer.start(message_id)
