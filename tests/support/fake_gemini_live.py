@@ -220,12 +220,15 @@ class WireSession:
             raise Left(f"The client has closed with {self.close_code}.")
         try:
             data = self._socket.recv(65_536)
-        except OSError as error:
+            if data:
+                self._protocol.receive_data(data)
+            else:
+                self._protocol.receive_eof()
+        except (
+            OSError,
+            EOFError,
+        ) as error:  # EOFError: something comes after the end, on a connection that we have cut
             raise Left(str(error)) from None
-        if data:
-            self._protocol.receive_data(data)
-        else:
-            self._protocol.receive_eof()
         for frame in self._protocol.events_received():
             if isinstance(frame, Frame) and frame.opcode in (OP_TEXT, OP_BINARY):
                 self._arrived.append(json.loads(bytes(frame.data)))
