@@ -335,12 +335,9 @@ class ChatBridge:
         self, connection: HTTPConnection, user: str, chat_id: str, files_root: str, by: LiveListener
     ) -> LiveRun:
         """The live session that a client is about to speak to."""
-        chat = self._chat(user, chat_id, files_root)
-        live = self._runs.get(chat.key)
-        if not isinstance(live, LiveRun) or live.is_ending:
-            self.listen(user, chat_id, by)
-            live = await self._live_run(chat, await self._prepared(connection, lambda: {"id": chat_id}))
-        return live
+        self.listen(user, chat_id, by)
+        prepared = await self._prepared(connection, lambda: {"id": chat_id})
+        return await self._live_run(self._chat(user, chat_id, files_root), prepared)
 
     def listen(self, user: str, chat_id: str, listener: LiveListener) -> None:
         """A client is there: a live session of this chat goes on as long as it is."""

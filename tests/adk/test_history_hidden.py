@@ -15,7 +15,7 @@ from google.adk.tools import FunctionTool, ToolContext
 from google.genai import types
 
 from adk.test_translator_waiting_calls import consent
-from adk_stream_protocol.adk.history import live_events
+from adk_stream_protocol.adk.history import kept_events
 from adk_stream_protocol.testing import ScriptedModel, call
 from support.conversations import Conversation, Store, conversation, every_store, folded, reloaded, run
 
@@ -104,7 +104,7 @@ def test_what_rewinds_leave_is_what_adk_tells_the_model() -> None:
             target = f"i{random.randint(0, number // 3 + 1)}" if random.random() < 0.2 else None
             actions = EventActions(rewind_before_invocation_id=target)
             events.append(Event(author="helper", invocation_id=invocation, actions=actions))
-        assert live_events(events) == _apply_rewinds(events)
+        assert kept_events(events) == _apply_rewinds(events)
 
 
 @every_store

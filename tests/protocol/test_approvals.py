@@ -127,6 +127,12 @@ def test_a_call_knows_whether_it_is_final_and_whether_it_is_decided(state: State
     call = changed(SERVER, state=state)
     assert call.is_final is (state.value in FINAL_STATES)
     assert call.is_decided is (state.value != "pending")
+    assert call.is_answered is call.is_decided
+
+
+@pytest.mark.parametrize("state", list(State))
+def test_a_browsers_call_is_answered_when_nothing_can_come_of_it_any_more(state: State) -> None:
+    assert changed(BROWSER, state=state).is_answered is (state.value in FINAL_STATES)
 
 
 # --- what is recorded

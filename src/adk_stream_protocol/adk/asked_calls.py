@@ -11,9 +11,9 @@ from google.genai import types
 
 from ..protocol.answers import CONFIRMATION, AskedCall
 from ..protocol.approvals import Approval, CallKey, ChatKey, State
-from .chat import MessageIds, live_events, message_id_of
+from .chat import MessageIds, kept_events, message_id_of
 from .event_parts import CONTROL_FLOW, CREDENTIAL, REQUEST_INPUT, as_dict
-from .outcomes import recorded_response, refusal_text
+from .outcomes import ended_response
 
 Events = Iterable[Event]
 
@@ -31,11 +31,7 @@ class SessionCall(AskedCall):
     @property
     def is_undelivered(self) -> bool:
         """Whether its outcome is recorded, but ADK has not been told."""
-        if self.has_result:
-            return False
-        if self.approval.runs == "server":
-            return self.approval.state is not State.PENDING
-        return self.approval.is_final
+        return self.approval.is_answered and not self.has_result
 
     @property
     def group(self) -> tuple[str, str, str | None]:
@@ -50,7 +46,7 @@ def find_asked_calls(chat: ChatKey, events: list[Event], approvals: Iterable[App
     results: set[CallKey] = set()
     inputs: list[Approval] = []
     counts: dict[tuple[str, str], int] = {}
-    for event in live_events(events):
+    for event in kept_events(events):
         message_id, invocation_id = message_id_of(event), event.invocation_id
         for call in event.get_function_calls():
             call_id, name = call.id or "", call.name or ""
@@ -218,9 +214,7 @@ def _confirmation(call: SessionCall) -> types.Part:
 
 def response_part(approval: Approval) -> types.Part:
     """What ADK is told of a call that has come to its end."""
-    if approval.state not in (State.DONE, State.FAILED):
-        return _function_response(approval.call.call_id, approval.tool, {"error": refusal_text(approval)})
-    response = recorded_response(approval)
+    response = ended_response(approval)
     if approval.tool == REQUEST_INPUT and response.keys() != {"result"}:
         response = {"result": response}
     return _function_response(approval.call.call_id, approval.tool, response)

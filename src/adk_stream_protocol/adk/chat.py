@@ -42,7 +42,7 @@ def message_id_of(event: Event) -> str:
     return MessageIds.of(event).message_id or f"msg-{event.invocation_id}"
 
 
-def live_events(events: list[Event]) -> list[Event]:
+def kept_events(events: list[Event]) -> list[Event]:
     """The events without those that a rewind took back."""
     first_of_invocation: dict[str, int] = {}
     for place, event in enumerate(events):

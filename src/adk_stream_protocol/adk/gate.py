@@ -11,7 +11,7 @@ import logging
 import uuid
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, cast
+from typing import Any
 
 import msgspec
 from google.adk.agents.invocation_context import InvocationContext
@@ -28,7 +28,7 @@ from ..protocol.digest import canonical_json, digest_of_call
 from ..store.base import Lease, Store, advance
 from .client_tools import ClientTool
 from .live_gate import GateRun, LiveSession, call_keys, is_own, live_run, outer_call, wait_for_answer
-from .outcomes import browser_response, recorded_response, refusal_text
+from .outcomes import as_response, ended_response
 
 logger = logging.getLogger(__name__)
 
@@ -132,9 +132,7 @@ class ApprovalGate(BasePlugin):
     async def _after_decision(self, run: GateRun, tool: BaseTool, tool_context: ToolContext) -> dict[str, Any] | None:
         """Wait for the person, then take the call up; or give the refusal."""
         call = call_keys(tool_context)[1]
-        decided = await wait_for_answer(
-            self._store, run, tool, tool_context, lambda found: found.state is not State.PENDING
-        )
+        decided = await wait_for_answer(self._store, run, tool, tool_context)
         confirmed = decided is not None and decided.state not in (State.DENIED, State.EXPIRED)
         payload = decided.payload if decided is not None else None
         tool_context.tool_confirmation = ToolConfirmation(confirmed=confirmed, payload=payload)
@@ -152,7 +150,9 @@ class ApprovalGate(BasePlugin):
         if run is None or approval is None or approval.digest != digest_of_call(tool.name, arguments):
             return {"error": _NOT_APPROVED}
         if approval.is_final:
-            return self._recorded(approval, tool_context)
+            if approval.state in (State.DONE, State.FAILED):
+                tool_context.state.update(approval.result["state"])
+            return ended_response(approval)
         if approval.state is State.PENDING:
             return {"error": _NOT_APPROVED}
         token = run.lease.token
@@ -171,12 +171,6 @@ class ApprovalGate(BasePlugin):
             return {"error": _ELSEWHERE}
         run.started.add(call)
         return None
-
-    def _recorded(self, approval: Approval, tool_context: ToolContext) -> dict[str, Any]:
-        if approval.state in (State.DONE, State.FAILED):
-            tool_context.state.update(approval.result["state"])
-            return recorded_response(approval)
-        return {"error": refusal_text(approval)}
 
     async def _open_browser_call(
         self, tool: ClientTool, arguments: dict[str, Any], tool_context: ToolContext
@@ -206,8 +200,8 @@ class ApprovalGate(BasePlugin):
             return {"error": _ID_USED_BEFORE}
         if run.live is None:
             return None
-        answered = await wait_for_answer(self._store, run, tool, tool_context, lambda found: found.is_final)
-        return {"error": _NOT_APPROVED} if answered is None else browser_response(answered)
+        answered = await wait_for_answer(self._store, run, tool, tool_context)
+        return {"error": _NOT_APPROVED} if answered is None else ended_response(answered)
 
     # -- after a tool -------------------------------------------------------------------------------------------------
 
@@ -305,8 +299,7 @@ class ApprovalGate(BasePlugin):
                 tool=tool, tool_args=tool_args, tool_context=tool_context, error=error
             )
             return failed or {"error": _failed(tool)}
-        replaced = await self._after_tool(run, tool, tool_args, tool_context, result)
-        return replaced or (cast(dict[str, Any], result) if isinstance(result, dict) else {"result": result})
+        return await self._after_tool(run, tool, tool_args, tool_context, result) or as_response(result)
 
     async def _leave_to_client(self, run: GateRun, tool: BaseTool, call: CallKey) -> dict[str, Any] | None:
         chat = run.lease.chat

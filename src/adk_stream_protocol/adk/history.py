@@ -15,7 +15,7 @@ from ..protocol.chunks import AnyChunk, SdkVersion
 from ..protocol.fold import MessageFold, Part, UIMessage
 from ..protocol.messages import ApprovalStyle
 from ..protocol.outcome import OPEN_STATES
-from .chat import Chat, MessageIds, live_events, message_id_of
+from .chat import Chat, MessageIds, kept_events, message_id_of
 from .event_parts import data_file, is_said
 from .request_run import last_words
 from .translator import Translator
@@ -68,7 +68,7 @@ def _decide(part: Part, approval: Approval) -> None:
 async def retell(translator: Translator, chat: Chat, events: list[Event], message_id: str) -> list[AnyChunk]:
     """The segments of a message so far. Afterwards the translator is where it was when the last of them ended."""
     chunks = translator.start(message_id)
-    for event in live_events(events):
+    for event in kept_events(events):
         if message_id_of(event) == message_id:
             chunks += translator.feed(event, await chat.files(event.actions.artifact_delta))
     return [*chunks, *translator.pause()]
@@ -86,7 +86,7 @@ async def encode_history(
     """All messages in order. The answer that is `running` is left out: whoever resumes gets it from its start."""
     messages: list[UIMessage | _AssistantMessage] = []
     answers: dict[str, _AssistantMessage] = {}
-    kept = live_events(events)
+    kept = kept_events(events)
     user_ids = _user_message_ids(kept)
     for place, event in enumerate(kept):
         message_id = message_id_of(event)
@@ -171,7 +171,7 @@ class PastTurn:
 
 def find_turn(events: list[Event], message_id: str) -> PastTurn | None:
     """The turn that a message belongs to, be it the user's message or the answer to it."""
-    kept = live_events(events)
+    kept = kept_events(events)
     said = _user_message_ids(kept)
     for place, user_message_id in reversed(said.items()):
         event = kept[place]

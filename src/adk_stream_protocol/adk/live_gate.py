@@ -1,7 +1,6 @@
 """How a call waits in live mode: inside ADK, which would otherwise refuse it and never come back to it."""
 
 import logging
-from collections.abc import Callable
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import Any, Protocol, cast
@@ -82,9 +81,7 @@ _MOMENT_S = 0.01
 _POLL_S = 1  # for answers that came in by other workers
 
 
-async def wait_for_answer(
-    store: Store, run: GateRun, tool: BaseTool, tool_context: ToolContext, is_answered: Callable[[Approval], bool]
-) -> Approval | None:
+async def wait_for_answer(store: Store, run: GateRun, tool: BaseTool, tool_context: ToolContext) -> Approval | None:
     """What is recorded of a call once it is answered, or its time is up. None if there is no such call any more."""
     live, chat, call = cast(LiveSession, run.live), run.lease.chat, call_keys(tool_context)[1]
     outer = None if is_own(run, tool_context) else outer_call.get()
@@ -103,7 +100,7 @@ async def wait_for_answer(
                         store, chat, call, lambda now_found, now: approvals.expire(now_found, now=now)
                     )
                 live.note(found)
-                if is_answered(found) and not live.is_ending:
+                if found.is_answered and not live.is_ending:
                     return found
                 deadline = found.deadline if found.state is State.PENDING else found.browser_deadline
                 if deadline is not None:

@@ -13,7 +13,7 @@ from ..protocol.approvals import CallKey
 from ..protocol.chunks import AnyChunk, encode_chunks
 from ..protocol.replay import VOICE
 from .chat import MessageIds
-from .event_parts import as_dict
+from .outcomes import as_response
 from .translator import Translator
 
 
@@ -122,9 +122,7 @@ class LiveMessage:
 
 def result_event(made_by: Event, call: CallKey, response: Any) -> Event:
     name = next((found.name for found in made_by.get_function_calls() if found.id == call.call_id), "")
-    answer = types.FunctionResponse(
-        id=call.call_id, name=name, response=as_dict(response) if isinstance(response, dict) else {"result": response}
-    )
+    answer = types.FunctionResponse(id=call.call_id, name=name, response=as_response(response))
     return Event(
         author=made_by.author,
         branch=made_by.branch,

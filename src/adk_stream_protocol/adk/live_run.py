@@ -30,7 +30,7 @@ from .gate import ApprovalGate
 from .live_message import LiveMessage
 from .live_queue import LiveInput
 from .live_segments import LiveListener, LiveSegments
-from .request_run import last_words, log_failure
+from .request_run import half_said_events, last_words, log_failure
 from .runner import lift_frame_limit
 from .translator import Translator
 
@@ -73,7 +73,6 @@ class LiveRun:
         """`listeners`: whoever is connected to the chat, as it changes."""
         self.input = LiveInput(limits.max_waiting_audio_s)
         self.has_ended = asyncio.Event()
-        self.answered: frozenset[CallKey] = frozenset()  # what waits is asked by `take_up`
         self._chat = chat
         self._lease = lease
         self._gate = gate
@@ -82,11 +81,9 @@ class LiveRun:
         self._services = services
         self._listeners = listeners
         self._segments = LiveSegments(chat, services.new_translator, listeners)
-        self._deferred: list[types.Content] = []
-        self._state_delta: dict[str, Any] = {}
+        self._deferred: list[tuple[types.Content, dict[str, Any] | None]] = []
         self._task: asyncio.Task[None] | None = None
-        self._ending: asyncio.Task[None] | None = None
-        self._is_ending = False
+        self._is_being_ended = False
         self._ended_by: str | None = None
         self._failure: str | None = None
         self._invocation_id = ""
@@ -108,11 +105,11 @@ class LiveRun:
         if self._grace is not None:
             self._grace.cancel()
             self._grace = None
-        if not self._listeners and not self._is_ending:
+        if not self._listeners and not self._is_being_ended:
             self._grace = asyncio.get_running_loop().call_later(self._limits.live_grace_s, self._nobody_listens)
 
     def _nobody_listens(self) -> None:
-        if any(message.is_at_work for message in self._segments.messages.values()):  # it may be paying: let it finish
+        if self._segments.is_at_work:  # it may be paying: let it finish
             self._grace = asyncio.get_running_loop().call_later(_TICK_S, self._nobody_listens)
             return
         if self.log is not None:
@@ -151,8 +148,7 @@ class LiveRun:
         for other in blocked:
             other.is_superseded = True
         if any(other.is_blocked for other in blocked):
-            self._deferred.append(content)  # the model is to hear first what became of its calls
-            self._state_delta.update(state_delta or {})
+            self._deferred.append((content, state_delta))  # the model is to hear first what became of its calls
             self._segments.tell_news()
         else:
             self.input.say(content, state_delta)
@@ -231,16 +227,14 @@ class LiveRun:
         await asyncio.wait([self._task], timeout=_STOP_GRACE_S)
         await self._let_go()  # a tool that listens to nobody is left alone
 
-    async def end_if_idle(self) -> bool:
+    async def end_if_idle(self) -> None:
         """Make room for request mode, unless something is being told."""
-        if self.log is not None or any(message.is_at_work for message in self._segments.messages.values()):
-            return False
-        self._cancel()
-        await self.has_ended.wait()
-        return True
+        if self.log is None and not self._segments.is_at_work:
+            self._cancel()
+            await self.has_ended.wait()
 
     def _cancel(self) -> None:
-        if self._task is not None and not self._is_ending:
+        if self._task is not None and not self._is_being_ended:
             # What is answered from here on is for others to take up: a result that comes now would reach no model.
             self._segments.is_ending = True
             self._task.cancel()
@@ -286,9 +280,8 @@ class LiveRun:
 
     def _send_deferred(self) -> None:
         deferred, self._deferred = self._deferred, []
-        for content in deferred:
-            self.input.say(content, self._state_delta or None)
-            self._state_delta = {}
+        for content, state_delta in deferred:
+            self.input.say(content, state_delta)
 
     # -- the end ------------------------------------------------------------------------------------------------------
 
@@ -303,11 +296,11 @@ class LiveRun:
             logger.error("live session %s lost its model", self._chat.chat_id)
             self._ended_by, self._failure = "failure", _LOST_MODEL
             self._cancel()
-        elif not self._is_ending:
+        elif not self._is_being_ended:
             self._timer = asyncio.get_running_loop().call_later(_TICK_S, self._watch)
 
     async def _end(self) -> None:
-        self._is_ending = self._segments.is_ending = True
+        self._is_being_ended = self._segments.is_ending = True
         for timer in (self._timer, self._grace):
             if timer is not None:
                 timer.cancel()
@@ -332,22 +325,11 @@ class LiveRun:
 
     async def _keep_what_was_said(self) -> None:
         """ADK stores nothing of an answer that does not come to its end, but the user has read it."""
+        if not self._invocation_id:
+            return
         events: list[Event] = []
         for message in self._segments.messages.values():
-            if message.log is None or not self._invocation_id:
-                continue
-            half_said = message.translator.half_said()
-            if self._ended_by is not None and not half_said:
-                half_said.append((self._chat.root_author, None, []))
-            ids = replace(message.ids(), ended_by=self._ended_by, failure=self._failure)
-            events += [
-                Event(
-                    author=author,
-                    branch=branch,
-                    invocation_id=self._invocation_id,
-                    content=types.Content(role="model", parts=parts) if parts else None,
-                    custom_metadata=ids.metadata(),
-                )
-                for author, branch, parts in half_said
-            ]
+            if message.log is not None:
+                ids = replace(message.ids(), ended_by=self._ended_by, failure=self._failure)
+                events += half_said_events(message.translator, ids, self._invocation_id, self._chat.root_author)
         await self._chat.append(events)

@@ -12,7 +12,7 @@ from google.adk.sessions import Session
 from google.adk.tools import BaseTool
 from google.genai import types
 
-from ..protocol.approvals import Approval, CallKey, State
+from ..protocol.approvals import Approval, CallKey
 from ..protocol.chunks import Data
 from ..protocol.frames import encode_audio
 from .chat import Chat
@@ -77,6 +77,11 @@ class LiveSegments:
             return self.turns.current
         return next((message for message in self.messages.values() if message.log is not None), None)
 
+    @property
+    def is_at_work(self) -> bool:
+        """Whether a tool is."""
+        return any(message.is_at_work for message in self.messages.values())
+
     def adopt(self, message: LiveMessage) -> None:
         if message.message_id not in self.messages:
             done = [id for id, old in self.messages.items() if not old.calls and old.log is None]
@@ -87,9 +92,7 @@ class LiveSegments:
 
     def is_answered(self, call: CallKey) -> bool:
         found = self.records.get(call)
-        if found is None or found.state is State.PENDING:
-            return False
-        return found.runs == "server" or found.is_final
+        return found is not None and found.is_answered
 
     def interrupt(self) -> None:
         """The user has heard enough of this answer."""
@@ -107,9 +110,8 @@ class LiveSegments:
         self.session = session
         routed = self.turns.route(event)
         self._routed[event.id] = routed
-        if routed.message is not None and not _is_all_voice(
-            event
-        ):  # which is not stored, and comes fifty times a second
+        # Voice alone is not stored, and comes fifty times a second.
+        if routed.message is not None and not _is_all_voice(event):
             ids = routed.message.ids(self.turns.step)
             event.custom_metadata = {**(event.custom_metadata or {}), **ids.metadata()}
         if not self._has_sub_agents:
@@ -153,12 +155,12 @@ class LiveSegments:
         if call in self._outer:  # no event of ADK's will tell
             made_by = message.calls.pop(call, None)
             if made_by is not None:
-                self._open_for_result(message)
+                self._open_if_closed(message)
                 message.write(message.translator.feed(result_event(made_by, call, response)))
             return
         message.ended[call] = response
         if message.is_blocked:
-            self._open_for_result(message)
+            self._open_if_closed(message)
             self.end_if_it_waits(message)
 
     async def news(self, timeout_s: float) -> None:
@@ -181,7 +183,7 @@ class LiveSegments:
         )
         self.announced[call] = event
         self.turns.adopt(call, message)
-        self._open_for_result(message)
+        self._open_if_closed(message)
         message.write(message.translator.delegate(nested.outer.call_id))
         message.write(message.translator.feed(event))
         message.calls[call] = event
@@ -217,9 +219,9 @@ class LiveSegments:
         if routed.is_over or (is_result and message.is_superseded):
             self.finish(message)
         elif is_result and message is not self.turns.current and not message.is_blocked:
-            self._later(_QUIET_S, message, self.finish)  # the model is at something else
+            self._finish_after(_QUIET_S, message)  # the model is at something else
         elif event.turn_complete:
-            self._later(_SILENT_S, message, self.finish)
+            self._finish_after(_SILENT_S, message)
         self.end_if_it_waits(message)
 
     async def _tell(self, message: LiveMessage, event: Event) -> None:
@@ -228,8 +230,7 @@ class LiveSegments:
             whole = text if is_final else message.said_aloud + text
             message.said_aloud = "" if is_final else whole
             self._tell_transcript("assistant", message.message_id, whole, is_final=is_final)
-        if message.log is None:
-            self._open_for_result(message)
+        self._open_if_closed(message)
         event = self._without_voice(message, event)
         files = await self._chat.files(event.actions.artifact_delta)
         for call in event.get_function_calls():
@@ -269,7 +270,7 @@ class LiveSegments:
 
     # -- segments -----------------------------------------------------------------------------------------------------
 
-    def _open_for_result(self, message: LiveMessage) -> None:
+    def _open_if_closed(self, message: LiveMessage) -> None:
         if message.log is None:
             message.open([call for call in message.calls if self.is_answered(call)])
             if not message.is_superseded:
@@ -290,7 +291,7 @@ class LiveSegments:
         if message.is_blocked:
             self.finish(message)
         else:
-            self._later(_QUIET_S, message, self.finish)
+            self._finish_after(_QUIET_S, message)
 
     def finish(self, message: LiveMessage) -> None:
         if message.log is not None:
@@ -298,13 +299,13 @@ class LiveSegments:
                 message.translator.works_on(call.call_id)
             message.close(message.translator.finish())
 
-    def _later(self, seconds: float, message: LiveMessage, work: Callable[[LiveMessage], None]) -> None:
+    def _finish_after(self, seconds: float, message: LiveMessage) -> None:
         """If nothing more comes of this message until then."""
         count, log = message.event_count, message.log
 
         def look() -> None:
             if message.log is log and message.event_count == count:
-                work(message)
+                self.finish(message)
 
         asyncio.get_running_loop().call_later(seconds, look)
 

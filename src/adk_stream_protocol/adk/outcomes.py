@@ -8,15 +8,25 @@ _EXPIRED = "This call was not run: it expired, no answer came in time."
 _UNKNOWN = "The server stopped while this call was running. Whether it took effect is unknown; it was not run again."
 
 
+def ended_response(approval: Approval) -> dict[str, Any]:
+    """What ADK is given for a call that has come to its end."""
+    if approval.state in (State.DONE, State.FAILED):
+        return recorded_response(approval)
+    return {"error": refusal_text(approval)}
+
+
 def recorded_response(approval: Approval) -> dict[str, Any]:
     """What ADK is given for a call that has its result already."""
-    if approval.runs == "browser":
-        if "error" in approval.result:
-            return {"error": approval.result["error"]}
-        response = approval.result["output"]
-    else:
-        response = approval.result["response"]
-    return cast(dict[str, Any], response) if isinstance(response, dict) else {"result": response}
+    if approval.runs == "server":
+        return as_response(approval.result["response"])
+    if "error" in approval.result:
+        return {"error": approval.result["error"]}
+    return as_response(approval.result["output"])
+
+
+def as_response(result: Any) -> dict[str, Any]:
+    """What a tool returned, in the form in which ADK hands it to the model."""
+    return cast(dict[str, Any], result) if isinstance(result, dict) else {"result": result}
 
 
 def refusal_text(approval: Approval) -> str:
@@ -27,10 +37,3 @@ def refusal_text(approval: Approval) -> str:
         return _EXPIRED
     reason = f" Reason: {approval.reason}" if approval.reason else ""
     return f"This call was not run: the user denied it.{reason}"
-
-
-def browser_response(approval: Approval) -> dict[str, Any]:
-    """What ADK is given for a browser's call that has come to its end."""
-    if approval.state in (State.DONE, State.FAILED):
-        return recorded_response(approval)
-    return {"error": refusal_text(approval)}

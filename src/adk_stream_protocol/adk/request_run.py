@@ -194,22 +194,10 @@ class RequestRun:
     async def _keep_what_was_said(self) -> None:
         """ADK stores nothing of an answer that does not come to its end, but the user has read it. And not every
         agent tells why it ended."""
-        half_said = self._translator.half_said()
-        if self._ended_by is not None and not half_said:
-            half_said.append((self._chat.root_author, None, []))  # for the reason alone
-        if not half_said or not self._invocation_id:
+        if not self._invocation_id:
             return
         ids = replace(self._request.ids, ended_by=self._ended_by, failure=self._failure)
-        events = [
-            Event(
-                author=author,
-                branch=branch,
-                invocation_id=self._invocation_id,
-                content=types.Content(role="model", parts=parts) if parts else None,
-                custom_metadata=ids.metadata(),
-            )
-            for author, branch, parts in half_said
-        ]
+        events = half_said_events(self._translator, ids, self._invocation_id, self._chat.root_author)
         try:
             await self._chat.append(events)
         except Exception as error:  # the session is gone or busy: the stream must end all the same
@@ -239,6 +227,23 @@ class RequestRun:
             self._stop_soon()
 
 
+def half_said_events(translator: Translator, ids: MessageIds, invocation_id: str, root_author: str) -> list[Event]:
+    """What was told of an answer and never stored, and why it ended."""
+    half_said = translator.half_said()
+    if ids.ended_by is not None and not half_said:
+        half_said.append((root_author, None, []))  # for the reason alone
+    return [
+        Event(
+            author=author,
+            branch=branch,
+            invocation_id=invocation_id,
+            content=types.Content(role="model", parts=parts) if parts else None,
+            custom_metadata=ids.metadata(),
+        )
+        for author, branch, parts in half_said
+    ]
+
+
 def last_words(translator: Translator, ended_by: str | None, failure: str | None) -> list[AnyChunk]:
     """How a stream ends: by itself, by a stop, by a failure, or by a limit."""
     lost = translator.waiting.end_lost()
@@ -262,25 +267,19 @@ def log_failure(error: Exception, segment: str) -> None:
 def effective_run_config(base: RunConfig | None, changes: Mapping[str, Any], metadata: dict[str, Any]) -> RunConfig:
     """The user's configuration with what every run of ours needs: streaming, telemetry resolved, our ids."""
     config = base or RunConfig()
-    updates: dict[str, Any] = dict(changes)
-    if "streaming_mode" not in config.model_fields_set:
-        updates.setdefault("streaming_mode", StreamingMode.SSE)
-    if config.telemetry is None:
-        updates.setdefault("telemetry", resolved_telemetry())
-    updates["custom_metadata"] = {
-        **(config.custom_metadata or {}),
-        **(updates.get("custom_metadata") or {}),
-        **metadata,
-    }
-    return config.model_copy(update=updates)
+    ours = {} if "streaming_mode" in config.model_fields_set else {"streaming_mode": StreamingMode.SSE}
+    return _merged(config, {**ours, **changes}, metadata)
 
 
 def effective_live_config(base: RunConfig | None, changes: Mapping[str, Any], metadata: dict[str, Any]) -> RunConfig:
     """For live sessions: a connection that is lost is taken up again, and what was said in it is not forgotten."""
     config = base or RunConfig()
-    updates: dict[str, Any] = dict(changes)
-    if config.session_resumption is None:
-        updates.setdefault("session_resumption", types.SessionResumptionConfig())
+    is_resumed = config.session_resumption is not None
+    ours = {} if is_resumed else {"session_resumption": types.SessionResumptionConfig()}
+    return _merged(config, {**ours, **changes}, metadata)
+
+
+def _merged(config: RunConfig, updates: dict[str, Any], metadata: dict[str, Any]) -> RunConfig:
     if config.telemetry is None:
         updates.setdefault("telemetry", resolved_telemetry())
     updates["custom_metadata"] = {

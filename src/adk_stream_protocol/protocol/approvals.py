@@ -82,8 +82,8 @@ class Approval(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     state: State
     asked_at: float
     approval_id: str | None = None
-    """Of a browser's call: the id under which the person is asked, if there is anything to approve. That of a server's
-    call is ADK's."""
+    """Under which the person is asked, if there is anything to approve. None for a server's call that ADK itself asks
+    about: that has ADK's id."""
     hint: str | None = None
     output_schema: Any = None
     deadline: float | None = None
@@ -113,6 +113,11 @@ class Approval(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     def is_decided(self) -> bool:
         """Whether a decision would come too late: it learns what was recorded."""
         return self.state is not State.PENDING
+
+    @property
+    def is_answered(self) -> bool:
+        """Whether whoever was asked has had their say: a person about a tool of ours, the browser about its own."""
+        return self.is_decided if self.runs == "server" else self.is_final
 
 
 class NotAllowed(Exception):

@@ -4,8 +4,8 @@ import asyncio
 import hashlib
 import logging
 from collections import Counter
-from collections.abc import Coroutine
-from contextlib import suppress
+from collections.abc import Coroutine, Generator
+from contextlib import contextmanager, suppress
 from typing import Any
 
 from starlette.websockets import WebSocket, WebSocketDisconnect
@@ -153,23 +153,25 @@ class LiveSocket:
             message = await self._websocket.receive()
             if message["type"] == "websocket.disconnect":
                 return
-            text, binary = message.get("text"), message.get("bytes")
-            request_id = OURS
-            try:
-                if binary is not None:
-                    self._rate.count_audio()
-                    if not self._takes_binary:
-                        raise MalformedRequest(f"Binary frames need the subprotocol {frames.SUBPROTOCOL}.")
-                    await self._hear(binary)
-                    continue
-                request_id = frames.decode_request_id(text or "")
-                await self._answer(self._read(text or ""))
-            except BridgeError as error:
-                self._refuse(request_id, error)
-            except Exception as error:
-                # Its text may quote what the user said, so that only its kind is told.
-                logger.error("a live frame failed: %s", type(error).__qualname__)
-                self._refuse(request_id, LocalProtocolError())
+            text, binary = message.get("text") or "", message.get("bytes")
+            if binary is not None:
+                with self._refusing(OURS):
+                    await self._hear_binary(binary)
+            else:
+                with self._refusing(frames.decode_request_id(text)):
+                    await self._answer(self._read(text))
+
+    @contextmanager
+    def _refusing(self, request_id: str) -> Generator[None]:
+        """What goes wrong is told to the client, and the socket lives on."""
+        try:
+            yield
+        except BridgeError as error:
+            self._refuse(request_id, error)
+        except Exception as error:
+            # Its text may quote what the user said, so that only its kind is told.
+            logger.error("a live frame failed: %s", type(error).__qualname__)
+            self._refuse(request_id, LocalProtocolError())
 
     def _read(self, text: str) -> OfficialFrame | OwnFrame:
         try:
@@ -221,12 +223,8 @@ class LiveSocket:
 
         async def told() -> None:
             try:
-                await work
-            except BridgeError as error:
-                self._refuse(request_id, error)
-            except Exception as error:
-                logger.error("a live request failed: %s", type(error).__qualname__)
-                self._refuse(request_id, LocalProtocolError())
+                with self._refusing(request_id):
+                    await work
             finally:
                 self._telling.pop(request_id, None)
                 self._active.pop(request_id, None)
@@ -337,6 +335,12 @@ class LiveSocket:
         return await self._bridge.open_live_voice(
             self._websocket, self._user, self._attached_chat(), self._files_root, self
         )
+
+    async def _hear_binary(self, samples: bytes) -> None:
+        self._rate.count_audio()
+        if not self._takes_binary:
+            raise MalformedRequest(f"Binary frames need the subprotocol {frames.SUBPROTOCOL}.")
+        await self._hear(samples)
 
     async def _hear(self, samples: bytes) -> None:
         if len(samples) > self._limits.max_audio_frame_bytes:
