@@ -115,6 +115,7 @@ async def talk_all(port: int, users: list[str], seconds: float) -> dict[str, Any
     return {
         "delays": [delay for session in told for delay in session["delays"]],
         "sent": sum(session["sent"] for session in told),
+        "messages": sum(session["messages"] for session in told),
         "in_order": all(session["in_order"] for session in told),
     }
 
@@ -159,6 +160,7 @@ class Socket:
 async def one_session(port: int, user: str, seconds: float, number: int, ready: asyncio.Barrier) -> dict[str, Any]:
     delays: list[float] = []
     numbers: list[int] = []
+    messages = 0
     socket = await Socket.connect(port, user)
     socket.send(json.dumps({"type": "attach", "requestId": "-", "id": "voice"}).encode(), TEXT)
     socket.send(bytes(FRAME_BYTES), BINARY)  # the first word opens the session
@@ -168,10 +170,14 @@ async def one_session(port: int, user: str, seconds: float, number: int, ready: 
     await asyncio.sleep(3 + number * FRAME_S / 25)  # until all the others are open, too
 
     async def listen() -> None:
+        nonlocal messages
         while len(numbers) < count:
-            index, sent_at = STAMP.unpack_from(await socket.voice())
-            numbers.append(index)
-            delays.append(time.monotonic() - sent_at)
+            voice = await socket.voice()  # one frame; or several, where they had to wait
+            messages += 1
+            for offset in range(0, len(voice), FRAME_BYTES):
+                index, sent_at = STAMP.unpack_from(voice, offset)
+                numbers.append(index)
+                delays.append(time.monotonic() - sent_at)
 
     listening = asyncio.create_task(listen())
     began = time.monotonic()
@@ -180,7 +186,7 @@ async def one_session(port: int, user: str, seconds: float, number: int, ready: 
         socket.send(STAMP.pack(index, time.monotonic()) + bytes(FRAME_BYTES - STAMP.size), BINARY)
     with suppress(TimeoutError):
         await asyncio.wait_for(listening, 10)
-    return {"delays": delays, "sent": count, "in_order": numbers == sorted(numbers)}
+    return {"delays": delays, "sent": count, "messages": messages, "in_order": numbers == sorted(numbers)}
 
 
 def measure(kind: str, port: int, sessions: int, seconds: float) -> dict[str, Any]:
@@ -203,6 +209,7 @@ def measure(kind: str, port: int, sessions: int, seconds: float) -> dict[str, An
     delays = sorted(delay * 1000 for part in told for delay in part["delays"])
     return {
         "frames": len(delays),
+        "in_messages": sum(part["messages"] for part in told),
         "lost": sum(part["sent"] for part in told) - len(delays),
         "in_order": all(part["in_order"] for part in told),
         "p50_ms": delays[len(delays) // 2],

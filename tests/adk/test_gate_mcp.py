@@ -1,16 +1,18 @@
-"""A gated tool of an MCP server. Where the package `mcp` is not installed, this is skipped: it is no dependency."""
+"""A gated tool of a real MCP server, in both modes."""
 
 import os
 import sys
 from pathlib import Path
+from typing import Any
 
+import mcp
 import pytest
+from google.adk.tools.mcp_tool import McpToolset, StdioConnectionParams
 
 from adk_stream_protocol.testing import call
+from live.live_pages import live_page
 from support.conversations import run
 from support.pages import page
-
-mcp = pytest.importorskip("mcp", reason="the package mcp is not installed")
 
 SERVER = '''
 import sys
@@ -32,10 +34,11 @@ server.run()
 '''
 
 
+@pytest.mark.parametrize("open_page", [page, live_page], ids=["request", "live"])
 @pytest.mark.parametrize("approved", [True, False], ids=["approved", "denied"])
-def test_a_tool_of_an_mcp_server_runs_once_and_only_after_its_approval(approved: bool, tmp_path: Path) -> None:
-    from google.adk.tools.mcp_tool import McpToolset, StdioConnectionParams
-
+def test_a_tool_of_an_mcp_server_runs_once_and_only_after_its_approval(
+    approved: bool, open_page: Any, tmp_path: Path
+) -> None:
     script, paid = tmp_path / "server.py", tmp_path / "paid"
     script.write_text(SERVER)
     paid.touch()
@@ -45,7 +48,7 @@ def test_a_tool_of_an_mcp_server_runs_once_and_only_after_its_approval(approved:
         connection = StdioConnectionParams(server_params=command, timeout=25)
         toolset = McpToolset(connection_params=connection, require_confirmation=True)
         try:
-            async with page([call("pay", amount=5)], "Done.", tools=(toolset,)) as at:
+            async with open_page([call("pay", amount=5)], "Done.", tools=(toolset,)) as at:
                 await at.say("Pay.")
                 assert at.states("pay") == ["approval-requested"]
                 assert paid.read_text() == ""

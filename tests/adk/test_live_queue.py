@@ -42,6 +42,10 @@ def number_of(request: LiveRequest) -> int:
     return int.from_bytes(request.blob.data[:2], "little")
 
 
+def heard(requests: list[LiveRequest]) -> bytes:
+    return b"".join((request.blob.data if request.blob else None) or b"" for request in requests)
+
+
 async def take_all(queue: LiveInput) -> list[LiveRequest]:
     """What waits, in its order."""
     taken: list[LiveRequest] = []
@@ -110,7 +114,8 @@ def test_the_bound_is_of_time_and_not_of_frames() -> None:
         assert queue.dropped_audio_frames == 0
         queue.send_voice(voice(500, 10 * TENTH_S))  # a second at once, for a hundred frames of a hundredth
         assert queue.dropped_audio_frames == 100
-        assert [number_of(request) for request in await take_all(queue)] == [*range(100, 200), 500]
+        kept = [voice(number, TENTH_S // 10) for number in range(100, 200)]
+        assert heard(await take_all(queue)) == b"".join([*kept, voice(500, 10 * TENTH_S)])
 
     play(scenario)
 
@@ -153,6 +158,62 @@ def test_nothing_but_voice_is_ever_dropped() -> None:
     play(scenario)
 
 
+def test_frames_that_have_gathered_go_together_a_tenth_of_a_second_at_most() -> None:
+    async def scenario() -> None:
+        queue = LiveInput(2)
+        for number in range(12):
+            queue.send_voice(voice(number, TENTH_S // 5))
+        taken = await take_all(queue)
+        assert [len(heard([request])) for request in taken] == [TENTH_S, TENTH_S, TENTH_S // 5 * 2]
+        assert heard(taken) == b"".join(voice(number, TENTH_S // 5) for number in range(12))
+        assert {request.blob.mime_type for request in taken if request.blob} == {"audio/pcm;rate=16000"}
+
+    play(scenario)
+
+
+def test_a_frame_that_does_not_have_to_wait_goes_alone() -> None:
+    async def scenario() -> None:
+        queue = LiveInput(2)
+        for number in range(5):
+            queue.send_voice(voice(number, TENTH_S // 5))
+            assert heard([await queue.get()]) == voice(number, TENTH_S // 5)
+
+    play(scenario)
+
+
+def test_voice_keeps_its_place_among_other_things_and_its_kind() -> None:
+    async def scenario() -> None:
+        queue = LiveInput(2)
+        for number in (1, 2):
+            queue.send_voice(voice(number, 4))
+        queue.send_activity_end()
+        for number in (3, 4):
+            queue.send_voice(voice(number, 4))
+        for mime_type in ("image/jpeg", "audio/pcm;rate=8000"):
+            queue.send_realtime(types.Blob(data=voice(5, 4), mime_type=mime_type))
+        queue.close()
+        taken = [await queue.get() for _ in range(6)]
+        assert [short(request) for request in taken] == [1, "activity_end", 3, 5, 5, "close"]
+        assert heard(taken) == b"".join(voice(number, 4) for number in (1, 2, 3, 4, 5, 5))
+
+    play(scenario)
+
+
+def test_frames_that_went_together_make_room_for_as_many() -> None:
+    async def scenario() -> None:
+        queue = LiveInput(2)
+        for number in range(100):
+            queue.send_voice(voice(number, TENTH_S // 5))
+        await queue.get()
+        for number in range(100, 105):
+            queue.send_voice(voice(number, TENTH_S // 5))
+        assert queue.dropped_audio_frames == 0
+        queue.send_voice(voice(105, TENTH_S // 5))
+        assert queue.dropped_audio_frames == 1
+
+    play(scenario)
+
+
 def test_memory_stays_flat_while_nobody_takes() -> None:
     """A minute of voice for each of two measurements, in frames of 20 ms."""
 
@@ -172,7 +233,7 @@ def test_memory_stays_flat_while_nobody_takes() -> None:
             tracemalloc.stop()
         assert after - before < 20_000  # one second of voice is 32,000 bytes
         assert queue.dropped_audio_frames == 6_000 - 100
-        assert len(await take_all(queue)) == 100
+        assert len(heard(await take_all(queue))) == 100 * TENTH_S // 5
 
     play(scenario)
 

@@ -110,7 +110,8 @@ def test_signs_of_activity_reach_the_model_in_their_place() -> None:
     async def scenario() -> None:
         async def server(session: LiveSession) -> None:
             while (received := await session.expect()).kind != "close":
-                taken.append(received.kind)
+                if taken[-1:] != [received.kind]:  # frames of voice may go together
+                    taken.append(received.kind)
                 if received.kind == "activity_end":
                     done.set()
 
@@ -122,7 +123,7 @@ def test_signs_of_activity_reach_the_model_in_their_place() -> None:
             speak(client, sound(40))
             client.tell("activity-end")
             await done.wait()
-            assert taken == ["audio", "activity_start", "audio", "audio", "activity_end"]
+            assert taken == ["audio", "activity_start", "audio", "activity_end"]
             assert live.runs == 1
 
     play(scenario)

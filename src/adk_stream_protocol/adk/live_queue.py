@@ -10,6 +10,7 @@ from google.genai import types
 
 INPUT_RATE = 16_000
 _BYTES_PER_SECOND = INPUT_RATE * 2
+_MOST_AT_ONCE_BYTES = _BYTES_PER_SECOND // 10  # a tenth of a second: models want voice in small pieces
 _INPUT_TYPE = f"audio/pcm;rate={INPUT_RATE}"
 
 
@@ -50,11 +51,29 @@ class LiveInput(LiveRequestQueue):
             raise
         finally:
             self._takers -= 1
-        taken = self._waiting.popleft()
-        self._audio_bytes -= _audio_bytes(taken)
+        taken = self._take()
         self._untaken_since = asyncio.get_running_loop().time() if self._waiting else None
         self._in_flight = taken, asyncio.current_task()
         return taken
+
+    def _take(self) -> LiveRequest:
+        """The next request. Frames of voice that have gathered go together: ADK's work is by the piece."""
+        taken = self._waiting.popleft()
+        if taken.blob is None:
+            return taken
+        blobs = [taken.blob]
+        size = _audio_bytes(taken)
+        while self._waiting and (more := self._waiting[0].blob) is not None:
+            size += _audio_bytes(self._waiting[0])
+            if size > _MOST_AT_ONCE_BYTES or more.mime_type != taken.blob.mime_type:
+                break
+            blobs.append(more)
+            self._waiting.popleft()
+        whole = b"".join(blob.data or b"" for blob in blobs)
+        self._audio_bytes -= len(whole)
+        if len(blobs) == 1:
+            return taken
+        return LiveRequest(blob=types.Blob(data=whole, mime_type=taken.blob.mime_type))
 
     def _take_back(self) -> None:
         """Whoever comes back has sent what it took. Somebody else comes when the connection was lost, perhaps with it;

@@ -10,6 +10,8 @@ from ..limits import Limits
 
 _MAX_WAITING_BYTES = 8 * 1024 * 1024  # of one client: a minute of voice, and more text than anybody reads
 
+_MOST_VOICE_AT_ONCE_BYTES = 9600  # 200 ms at 24 kHz: an interruption still comes in time
+
 
 class Outbox:
     """Frames in order. Whoever puts them in never waits; whoever could wait, asks for room first."""
@@ -55,7 +57,7 @@ class Outbox:
             while not self._waiting:
                 self._ready.clear()
                 await self._ready.wait()
-            frame = self._waiting.popleft()
+            frame = self._take()
             self._waiting_bytes -= len(frame)
             async with asyncio.timeout(self._limits.send_timeout_s):
                 if isinstance(frame, str):
@@ -63,6 +65,20 @@ class Outbox:
                 else:
                     await self._websocket.send_bytes(frame)
             self._sent.set()
+
+    def _take(self) -> str | bytes:
+        """The next frame. Voice that has gathered goes together: a socket's work is by the frame."""
+        frame = self._waiting.popleft()
+        if isinstance(frame, str) or not self._waiting:
+            return frame
+        pieces, size = [frame], len(frame)
+        while self._waiting and isinstance(more := self._waiting[0], bytes):
+            size += len(more)
+            if size > _MOST_VOICE_AT_ONCE_BYTES:
+                break
+            pieces.append(more)
+            self._waiting.popleft()
+        return b"".join(pieces)
 
 
 class FrameRate:

@@ -1,0 +1,71 @@
+"""What waits to be sent: frames in their order, and voice that had to wait together."""
+
+import asyncio
+
+from starlette.types import Message
+from starlette.websockets import WebSocket
+
+from adk_stream_protocol import Limits
+from adk_stream_protocol.transports.outbox import Outbox
+from transports.live_apps import FRAME, play
+
+MOST = 9600
+
+
+async def sent(*frames: str | bytes) -> list[str | bytes]:
+    """What a socket that was busy until now is given, in as many messages."""
+    told: list[str | bytes] = []
+
+    async def send(message: Message) -> None:
+        if message["type"] == "websocket.send":
+            told.append(message.get("text") or message["bytes"])
+
+    async def receive() -> Message:
+        return {"type": "websocket.connect"}
+
+    websocket = WebSocket({"type": "websocket", "headers": []}, receive, send)
+    await websocket.receive()
+    await websocket.accept()
+    outbox = Outbox(websocket, Limits())
+    for frame in frames:
+        outbox.put(frame)
+    sending = asyncio.create_task(outbox.send_all())
+    while sum(map(len, told)) < sum(map(len, frames)):
+        await asyncio.sleep(0)
+    sending.cancel()
+    return told
+
+
+def test_voice_that_had_to_wait_goes_together() -> None:
+    async def scenario() -> None:
+        assert await sent(b"ab", b"cd", b"ef") == [b"abcdef"]
+        assert await sent(b"ab") == [b"ab"]
+
+    play(scenario)
+
+
+def test_a_fifth_of_a_second_goes_together_at_most() -> None:
+    async def scenario() -> None:
+        frames = [bytes([number]) * FRAME for number in range(40)]
+        told = await sent(*frames)
+        assert b"".join(frame for frame in told if isinstance(frame, bytes)) == b"".join(frames)
+        assert [len(frame) for frame in told] == [MOST // FRAME * FRAME, MOST // FRAME * FRAME, 10 * FRAME]
+        assert await sent(b"a" * MOST, b"b") == [b"a" * MOST, b"b"]
+        assert await sent(b"a" * (MOST - 1), b"b", b"c") == [b"a" * (MOST - 1) + b"b", b"c"]
+
+    play(scenario)
+
+
+def test_nothing_else_goes_together_and_nothing_changes_places() -> None:
+    async def scenario() -> None:
+        assert await sent("one", "two", b"a", b"b", "rate", b"c", "three", b"d", b"e") == [
+            "one",
+            "two",
+            b"ab",
+            "rate",
+            b"c",
+            "three",
+            b"de",
+        ]
+
+    play(scenario)
