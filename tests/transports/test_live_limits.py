@@ -204,6 +204,26 @@ def test_what_cannot_be_read_counts_as_a_frame() -> None:
     play(scenario)
 
 
+@pytest.mark.parametrize("form", ["text", "binary"])
+def test_a_client_that_does_not_hear_its_refusals_is_closed_and_no_other(form: str) -> None:
+    async def scenario() -> None:
+        frame, allowed = ("{}", 10) if form == "text" else (b"\1\0", 20)
+        async with live_app(answers_for_ever, speaks=True, limits=FEW) as live, live.socket(speaks=True) as flooding:
+            for _ in range(2 * allowed):
+                flooding.send_frame(frame)
+            await flooding.own("error", 2 * allowed - 1)
+            assert flooding.close_code is None
+            for _ in range(100):
+                flooding.send_frame(frame)
+            await flooding.until(lambda: flooding.close_code)
+            assert flooding.close_code == 1008
+            assert len(flooding.frames["-"]) <= 2 * allowed
+            async with live.socket() as calm:
+                assert (await calm.say("Hello")).text == "Yes."
+
+    play(scenario)
+
+
 # -- binary frames ----------------------------------------------------------------------------------------------------
 
 

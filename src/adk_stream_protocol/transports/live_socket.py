@@ -112,14 +112,14 @@ class LiveSocket:
             await asyncio.wait(work, return_when=asyncio.FIRST_COMPLETED)
         finally:
             self.is_gone = True
-            is_signed_out = work[-1].done()
+            is_at_fault = work[-1].done() or self._rate.is_flood
             tasks = [*work, *self._telling.values()]
             for task in tasks:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
             for chat_id in self._chats:
                 self._bridge.unlisten(self._user, chat_id, self)
-            await self._shut(POLICY if is_signed_out else GOING_AWAY)
+            await self._shut(POLICY if is_at_fault else GOING_AWAY)
 
     async def close(self, code: int) -> None:
         with suppress(TimeoutError):
@@ -149,7 +149,7 @@ class LiveSocket:
     # -- frames in ----------------------------------------------------------------------------------------------------
 
     async def _receive_all(self) -> None:
-        while True:
+        while not self._rate.is_flood:
             message = await self._websocket.receive()
             if message["type"] == "websocket.disconnect":
                 return

@@ -82,7 +82,8 @@ class Outbox:
 
 
 class FrameRate:
-    """Two allowances: one for voice, one for everything else. Each fills up for ten seconds at most."""
+    """Two allowances: one for voice, one for everything else. Each fills up for ten seconds at most. Whoever has been
+    refused as often as that has no ear for it."""
 
     _WINDOW_S = 10
 
@@ -90,6 +91,8 @@ class FrameRate:
         self._per_s = {"audio": limits.max_audio_frames_per_s, "other": limits.max_frames_per_s}
         self._left = {kind: float(per_s * self._WINDOW_S) for kind, per_s in self._per_s.items()}
         self._at = dict.fromkeys(self._per_s, asyncio.get_running_loop().time())
+        self._refused = dict.fromkeys(self._per_s, 0)
+        self.is_flood = False
 
     def count(self) -> None:
         self._take("other")
@@ -102,5 +105,7 @@ class FrameRate:
         self._left[kind] = min(per_s * self._WINDOW_S, self._left[kind] + (now - self._at[kind]) * per_s)
         self._at[kind] = now
         if self._left[kind] < 1:
+            self._refused[kind] += 1
+            self.is_flood = self._refused[kind] >= per_s * self._WINDOW_S
             raise TooManyFrames
         self._left[kind] -= 1
