@@ -65,6 +65,12 @@ TARGETS = {
             "tests/adk/test_gate_plugins.py",
             "tests/adk/test_client_tools.py",
             "tests/adk/test_repeated_call_ids.py",
+            "tests/live/test_live_approvals.py",
+            "tests/live/test_live_tool_kinds.py",
+            "tests/live/test_live_tools_beside.py",
+            "tests/live/test_live_agents.py",
+            "tests/live/test_live_browser_tools.py",
+            "tests/live/test_live_refusals.py",
         ],
     ),
 }
