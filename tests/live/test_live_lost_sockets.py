@@ -312,3 +312,28 @@ def test_a_deadline_that_passes_while_nobody_is_connected_is_told_to_whoever_com
             assert till.paid == []
 
     play(scenario)
+
+
+# -- the socket is lost for a while -----------------------------------------------------------------------------------
+
+
+@both_families
+def test_a_turn_that_nobody_was_there_for_is_told_to_whoever_comes_next_and_once(family: str) -> None:
+    async def scenario() -> None:
+        script = [call("pay", amount=5)], "Too late."
+        policy = ApprovalPolicy(deadline_s=GRACE_S / 2)
+        async with live_world(*script, family=family, tools=(Till().gated,), approvals=policy) as world:
+            async with world.socket() as at:
+                await at.say("Pay.")
+            await asyncio.sleep(GRACE_S * 0.75)
+            async with world.socket() as back, world.socket() as second:
+                back.take_over(at)
+                back.client.tell("attach", id="c1")
+                assert (await back.unasked_turn()).text == "Too late."
+                assert back.states() == ["output-error"]
+                await back.is_what_a_reload_shows()
+                second.client.tell("attach", id="c1")
+                await second.client.own("attached")
+                assert second.turns_told == 0
+
+    play(scenario)

@@ -105,6 +105,7 @@ class LiveRun:
         if self._grace is not None:
             self._grace.cancel()
             self._grace = None
+        self._segments.tell_untold()
         if not self._listeners and not self._is_being_ended:
             self._grace = asyncio.get_running_loop().call_later(self._limits.live_grace_s, self._nobody_listens)
 

@@ -70,6 +70,7 @@ class LiveSegments:
         self._routed: dict[str, Routed] = {}
         self._outer: dict[CallKey, CallKey] = {}
         self._news = asyncio.Event()
+        self._untold: LiveMessage | None = None
 
     @property
     def open_message(self) -> LiveMessage | None:
@@ -280,6 +281,12 @@ class LiveSegments:
         for listener in self._listeners:
             if listener is not by:
                 listener.turn(self._chat.chat_id, message)
+        self._untold = message if by is None and not self._listeners else None
+
+    def tell_untold(self) -> None:
+        """A turn began while nobody was there: whoever comes next is told."""
+        if self._untold is not None and self._listeners:
+            self.tell_turn(self._untold)
 
     def end_if_it_waits(self, message: LiveMessage) -> None:
         """A client sends nothing while its stream is open: to be answered, the segment must end."""
