@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from adk_stream_protocol.adk.client_tools import ClientTool
-from adk_stream_protocol.demo.agent import GEMINI_MODEL, build_agent, build_app
+from adk_stream_protocol.demo.agent import GEMINI_MODEL, DemoGemini, build_agent, build_app
 from adk_stream_protocol.demo.offline_model import OfflineModel
 from adk_stream_protocol.demo.tools import demo_tools, get_weather, process_payment
 
@@ -161,7 +161,9 @@ def test_without_credentials_the_agent_runs_on_the_offline_model(environment: py
 )
 def test_with_credentials_the_agent_runs_on_gemini(environment: pytest.MonkeyPatch, name: str, value: str):
     environment.setenv(name, value)
-    assert build_agent().model == GEMINI_MODEL
+    model = build_agent().model
+    assert isinstance(model, DemoGemini)
+    assert model.model == GEMINI_MODEL
 
 
 def test_a_model_given_wins_over_the_environment(environment: pytest.MonkeyPatch):

@@ -1,11 +1,16 @@
 """The demo agent: on Gemini where credentials are set, else on the offline model."""
 
 import os
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
 
 from google.adk.agents import LlmAgent
 from google.adk.agents.run_config import RunConfig
 from google.adk.apps import App
 from google.adk.models import BaseLlm
+from google.adk.models.base_llm_connection import BaseLlmConnection
+from google.adk.models.google_llm import Gemini
+from google.adk.models.llm_request import LlmRequest
 from google.genai import types
 
 from ..adk.runner import resumable
@@ -13,6 +18,7 @@ from .offline_model import OfflineModel
 from .tools import demo_tools
 
 GEMINI_MODEL = "gemini-3.5-flash"
+GEMINI_LIVE_MODEL = "gemini-2.5-flash-native-audio-latest"
 
 _INSTRUCTION = """\
 You are the friendly assistant of a small demo. Answer briefly, in the language of the user.
@@ -31,11 +37,21 @@ a tool again because it was denied or failed, unless the user asks for it.
 """
 
 
+class DemoGemini(Gemini):
+    """Chats with one model and speaks with another: those of Gemini that chat have no live sessions."""
+
+    @asynccontextmanager
+    async def connect(self, llm_request: LlmRequest) -> AsyncGenerator[BaseLlmConnection]:
+        llm_request.model = GEMINI_LIVE_MODEL
+        async with super().connect(llm_request) as connection:
+            yield connection
+
+
 def build_agent(model: str | BaseLlm | None = None) -> LlmAgent:
     """The demo agent on the model given, else on Gemini if it can be reached, else on the offline model."""
     thinking: types.GenerateContentConfig | None = None
     if model is None and _gemini_is_configured():
-        model = GEMINI_MODEL
+        model = DemoGemini(model=GEMINI_MODEL)
         # Only for the model that we know to think: others refuse the setting.
         thinking = types.GenerateContentConfig(thinking_config=types.ThinkingConfig(include_thoughts=True))
     return LlmAgent(
