@@ -8,7 +8,7 @@ import pytest
 from adk_stream_protocol.adk.client_tools import ClientTool
 from adk_stream_protocol.demo.agent import GEMINI_MODEL, DemoGemini, build_agent, build_app
 from adk_stream_protocol.demo.offline_model import OfflineModel
-from adk_stream_protocol.demo.tools import demo_tools, get_weather, process_payment
+from adk_stream_protocol.demo.tools import WALLET_KEY, demo_tools, get_weather, process_payment
 
 
 class Wallet:
@@ -61,6 +61,14 @@ def test_wallet_remembers_what_was_paid_before():
     first, second = wallet.pay(30, call_id="call-1"), wallet.pay(40.25, call_id="call-2")
     assert (first["balance"], second["balance"]) == (970, 929.75)
     assert first["transaction_id"] != second["transaction_id"]
+
+
+def test_a_payment_that_was_rewound_is_in_the_wallet_again():
+    """ADK's rewind puts None where there was nothing before."""
+    wallet = Wallet()
+    wallet.pay(30)
+    wallet.state[WALLET_KEY] = None
+    assert wallet.pay(40)["balance"] == 960
 
 
 def test_wallet_can_be_emptied_but_not_overdrawn():

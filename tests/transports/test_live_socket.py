@@ -1,13 +1,17 @@
 """The live socket: who may open it, which chats it carries, and how its requests are stopped."""
 
 import asyncio
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager, suppress
 from typing import Any
 
 import pytest
+from google.adk.models.base_llm_connection import BaseLlmConnection
+from google.adk.models.llm_request import LlmRequest
 from starlette.requests import HTTPConnection
 
 from adk_stream_protocol import Limits
-from adk_stream_protocol.testing import LiveSession
+from adk_stream_protocol.testing import LiveSession, ScriptedLiveModel
 from support.live_client import Closed
 from transports.live_apps import (
     LiveApp,
@@ -19,6 +23,7 @@ from transports.live_apps import (
     play,
     said,
     talks_for_ever,
+    texts,
 )
 
 # -- the handshake ----------------------------------------------------------------------------------------------------
@@ -317,5 +322,30 @@ def test_stop_ends_the_session_of_the_attached_chat_and_no_other() -> None:
                 await asyncio.sleep(0.1)
             assert live.bridge.running("ann", "chat-2") is not None
             assert client.frames[requests[1]][-1]["type"] == "chunk"
+
+    play(scenario)
+
+
+def test_what_was_told_is_kept_also_when_the_connection_to_the_model_takes_long_to_end() -> None:
+    class Slow(ScriptedLiveModel):
+        @asynccontextmanager
+        async def connect(self, llm_request: LlmRequest) -> AsyncGenerator[BaseLlmConnection]:
+            try:
+                async with super().connect(llm_request) as connection:
+                    yield connection
+            finally:
+                with suppress(asyncio.CancelledError):
+                    await asyncio.sleep(10)
+                await asyncio.sleep(10)
+
+    async def scenario() -> None:
+        async with live_app(model=Slow(talks_for_ever)) as live, live.attached() as client:
+            request_id = client.start_send(said("A story"))
+            await client.until(lambda: len(chunks(client, request_id)) >= 3)
+            client.tell("stop")
+            answer = await client.answer(request_id)
+            assert answer.chunks[-1]["type"] == "abort"
+            assert texts(await live.messages()) == [("user", "A story"), ("assistant", answer.text)]
+            await asyncio.sleep(11)
 
     play(scenario)

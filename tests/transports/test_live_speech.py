@@ -299,6 +299,7 @@ def test_the_client_may_cut_the_model_short(family: str) -> None:
             client.tell("interrupt")
             answer = await client.answer(request_id)
             assert (answer.text, answer.chunks[-1]["type"]) == ("Once upon ", "finish")
+            assert answer.chunks[-1]["messageMetadata"]["interrupted"] is True
             await client.own("audio-clear")
             cut.set()
             assert (await client.say("Shorter")).text == "Fine."

@@ -83,7 +83,7 @@ class LiveRun:
         self._segments = LiveSegments(chat, services.new_translator, listeners)
         self._deferred: list[tuple[types.Content, dict[str, Any] | None]] = []
         self._task: asyncio.Task[None] | None = None
-        self._is_being_ended = False
+        self._ending: asyncio.Task[None] | None = None
         self._ended_by: str | None = None
         self._failure: str | None = None
         self._invocation_id = ""
@@ -106,7 +106,7 @@ class LiveRun:
             self._grace.cancel()
             self._grace = None
         self._segments.tell_untold()
-        if not self._listeners and not self._is_being_ended:
+        if not self._listeners and not self.is_ending:
             self._grace = asyncio.get_running_loop().call_later(self._limits.live_grace_s, self._nobody_listens)
 
     def _nobody_listens(self) -> None:
@@ -226,7 +226,7 @@ class LiveRun:
         await asyncio.wait([self._task], timeout=_STOP_GRACE_S)
         self._cancel()
         await asyncio.wait([self._task], timeout=_STOP_GRACE_S)
-        await self._let_go()  # a tool that listens to nobody is left alone
+        await self._end()  # a tool that listens to nobody is left alone
 
     async def end_if_idle(self) -> None:
         """Make room for request mode, unless something is being told."""
@@ -235,7 +235,7 @@ class LiveRun:
             await self.has_ended.wait()
 
     def _cancel(self) -> None:
-        if self._task is not None and not self._is_being_ended:
+        if self._task is not None and not self.is_ending:
             # What is answered from here on is for others to take up: a result that comes now would reach no model.
             self._segments.is_ending = True
             self._task.cancel()
@@ -297,11 +297,17 @@ class LiveRun:
             logger.error("live session %s lost its model", self._chat.chat_id)
             self._ended_by, self._failure = "failure", _LOST_MODEL
             self._cancel()
-        elif not self._is_being_ended:
+        elif not self.is_ending:
             self._timer = asyncio.get_running_loop().call_later(_TICK_S, self._watch)
 
     async def _end(self) -> None:
-        self._is_being_ended = self._segments.is_ending = True
+        """Once, for whoever asks first: the run that is over, or a stop that has waited for it long enough."""
+        if self._ending is None:
+            self._ending = asyncio.create_task(self._leave(), name=f"adk-stream live end {self._chat.chat_id}")
+        await asyncio.shield(self._ending)
+
+    async def _leave(self) -> None:
+        self._segments.is_ending = True
         for timer in (self._timer, self._grace):
             if timer is not None:
                 timer.cancel()
@@ -313,12 +319,9 @@ class LiveRun:
         except Exception as error:  # the session is gone or busy: the stream must end all the same
             log_failure(error, self._chat.chat_id)
         finally:
-            await self._let_go()
-
-    async def _let_go(self) -> None:
-        """The streams end, and the next turn may come."""
-        if not self.has_ended.is_set():
-            await self._services.let_go()
+            await (
+                self._services.let_go()
+            )  # before the last chunk: a client that reads it may send its next turn at once
             for message in self._segments.messages.values():
                 if message.log is not None:
                     message.close(last_words(message.translator, self._ended_by, self._failure))

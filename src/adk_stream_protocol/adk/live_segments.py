@@ -27,6 +27,7 @@ _SILENT_S = 30  # of a model that has a tool's result and ended only the turn in
 _RATE = re.compile(r"rate=(\d+)")
 _NOWHERE = Routed(None)
 _SILENCE = Event(author="model")
+_INTERRUPTION = Event(author="model", interrupted=True)
 
 
 class LiveListener(Protocol):
@@ -102,6 +103,7 @@ class LiveSegments:
             message.is_unwanted = True
             for listener in self._listeners:
                 listener.audio_clear(self._chat.chat_id)
+            message.write(message.translator.feed(_INTERRUPTION))
             self.finish(message)
 
     # -- what the gate tells ------------------------------------------------------------------------------------------

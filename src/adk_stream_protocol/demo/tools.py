@@ -42,7 +42,8 @@ def process_payment(
         currency: The currency of the amount.
     """
     # The demo knows no exchange rates: the wallet counts plain units of whatever the call names.
-    balance: float = tool_context.state.get(WALLET_KEY, WALLET_START)
+    kept = tool_context.state.get(WALLET_KEY)
+    balance: float = WALLET_START if kept is None else kept  # None is what a rewind leaves behind
     try:
         price = float(amount)  # models sometimes send a number as text
     except (TypeError, ValueError, OverflowError):
