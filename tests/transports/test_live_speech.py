@@ -340,6 +340,18 @@ def test_to_interrupt_nobody_does_nothing() -> None:
     play(scenario)
 
 
+def test_a_voice_that_still_plays_is_cleared_when_its_words_are_complete() -> None:
+    async def scenario() -> None:
+        async with live_app(model=OfflineModel(), speaks=True) as live, live.attached() as client:
+            answer = await client.say("Hello")
+            client.tell("interrupt")
+            await client.own("audio-clear")
+            assert texts(await live.messages())[-1] == ("assistant", answer.text)
+            assert (await client.say("Hello")).text == answer.text
+
+    play(scenario)
+
+
 def test_speech_while_the_model_speaks_cuts_it_short() -> None:
     async def scenario() -> None:
         model = OfflineModel(voice_piece_delay=0.1)

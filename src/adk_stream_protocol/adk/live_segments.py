@@ -98,11 +98,11 @@ class LiveSegments:
 
     def interrupt(self) -> None:
         """The user has heard enough of this answer."""
+        for listener in self._listeners:  # a voice may still be playing whose words are complete
+            listener.audio_clear(self._chat.chat_id)
         message = self.turns.current
         if message is not None and message.log is not None and not message.is_at_work:
             message.is_unwanted = True
-            for listener in self._listeners:
-                listener.audio_clear(self._chat.chat_id)
             message.write(message.translator.feed(_INTERRUPTION))
             self.finish(message)
 
