@@ -11,8 +11,10 @@ EQUIVALENT: dict[str, dict[str, str]] = {
         "ApprovalGate.on_tool_error_callback: None -> ('mutant')": (
             "Nobody but the run that is stopped holds the call, and no lease has that token."
         ),
-        '_unasked: tool_context.function_call_id or "" -> (tool_context.function_call_id)': _ALWAYS_HAS_AN_ID,
-        "_unasked: \"\" -> ('mutant')": _ALWAYS_HAS_AN_ID,
+        '_take_back_question: tool_context.function_call_id or "" -> (tool_context.function_call_id)': (
+            _ALWAYS_HAS_AN_ID
+        ),
+        "_take_back_question: \"\" -> ('mutant')": _ALWAYS_HAS_AN_ID,
         'idempotency_key: found.name or "" -> (found.name)': _ALWAYS_HAS_A_NAME,
         "idempotency_key: \"\" -> ('mutant')": _ALWAYS_HAS_A_NAME,
     }

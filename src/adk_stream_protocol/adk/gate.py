@@ -133,13 +133,15 @@ class ApprovalGate(BasePlugin):
         """Wait for the person, then take the call up; or give the refusal."""
         call = call_keys(tool_context)[1]
         decided = await wait_for_answer(self._store, run, tool, tool_context)
-        confirmed = decided is not None and decided.state not in (State.DENIED, State.EXPIRED)
-        payload = decided.payload if decided is not None else None
-        tool_context.tool_confirmation = ToolConfirmation(confirmed=confirmed, payload=payload)
+        if decided is None:
+            return {"error": _NOT_APPROVED}
         refusal = await self._take_up(run, tool, run.arguments[call], tool_context)
-        if refusal is None and is_own(run, tool_context):
+        if refusal is not None:
+            return refusal
+        tool_context.tool_confirmation = ToolConfirmation(confirmed=True, payload=decided.payload)
+        if is_own(run, tool_context):
             outer_call.set(call)
-        return refusal
+        return None
 
     async def _take_up(
         self, run: GateRun | None, tool: BaseTool, arguments: dict[str, Any], tool_context: ToolContext
@@ -227,7 +229,8 @@ class ApprovalGate(BasePlugin):
             state = dict(tool_context.actions.state_delta)
             if asks:
                 await self._record(run, call, approvals.fail, {"response": {"error": _ASKS_AGAIN}, "state": state})
-                return _unasked(tool_context, _ASKS_AGAIN)
+                _take_back_question(tool_context)
+                return {"error": _ASKS_AGAIN}
             if run.live is not None and tool.is_long_running and not result:  # ADK would tell the model nothing
                 await self._record(run, call, approvals.fail, {"response": {"error": _NO_RESULT}, "state": state})
                 return {"error": _NO_RESULT}
@@ -235,7 +238,8 @@ class ApprovalGate(BasePlugin):
         elif asks:
             refusal = await self._ask(run, tool, tool_context)
             if refusal is not None:
-                return _unasked(tool_context, refusal)
+                _take_back_question(tool_context)
+                return {"error": refusal}
             if run is not None and run.live is not None:
                 return await self._run_again(run, tool, tool_args, tool_context)
         elif tool.is_long_running and not result and not isinstance(tool, ClientTool) and run is not None:
@@ -283,7 +287,7 @@ class ApprovalGate(BasePlugin):
         self, run: GateRun, tool: BaseTool, tool_args: dict[str, Any], tool_context: ToolContext
     ) -> dict[str, Any]:
         """A tool has asked for itself. ADK would never come back to it in live mode, so we do."""
-        _unasked(tool_context, "")
+        _take_back_question(tool_context)
         try:
             refusal = await self._after_decision(run, tool, tool_context)
             if refusal is not None:
@@ -291,14 +295,11 @@ class ApprovalGate(BasePlugin):
             result = await tool.run_async(args=tool_args, tool_context=tool_context)
         except StoreUnavailable:
             return {"error": _STORE_DOWN}
-        except asyncio.CancelledError as error:
+        except BaseException as error:  # as ADK would tell us, had it run the tool
             await self.on_tool_error_callback(tool=tool, tool_args=tool_args, tool_context=tool_context, error=error)
-            raise
-        except Exception as error:
-            failed = await self.on_tool_error_callback(
-                tool=tool, tool_args=tool_args, tool_context=tool_context, error=error
-            )
-            return failed or {"error": _failed(tool)}
+            if not isinstance(error, Exception):
+                raise
+            return {"error": _failed(tool)}
         return await self._after_tool(run, tool, tool_args, tool_context, result) or as_response(result)
 
     async def _leave_to_client(self, run: GateRun, tool: BaseTool, call: CallKey) -> dict[str, Any] | None:
@@ -356,11 +357,10 @@ class ApprovalGate(BasePlugin):
         return hint(arguments) if callable(hint) else hint
 
 
-def _unasked(tool_context: ToolContext, refusal: str) -> dict[str, Any]:
-    """Take back a question that nobody could answer."""
+def _take_back_question(tool_context: ToolContext) -> None:
+    """Nobody could answer it where ADK asks."""
     del tool_context.actions.requested_tool_confirmations[tool_context.function_call_id or ""]
     tool_context.actions.skip_summarization = None
-    return {"error": refusal}
 
 
 def _failed(tool: BaseTool) -> str:
