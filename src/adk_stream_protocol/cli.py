@@ -5,7 +5,7 @@ import asyncio
 import importlib
 import socket
 import sys
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,9 +15,13 @@ import uvicorn
 from .bridge import ChatBridge, UserId
 from .demo.agent import build_app, demo_run_config
 from .demo.identity import HeaderIdentity, LoopbackIdentity
-from .demo.server import LOOPBACK_HOSTS, PREFIX, build_server
+from .demo.server import LOOPBACK_HOSTS, PREFIX, build_replay_server, build_server
+from .demo.web_page import PAGE, is_built
 from .errors import ConfigurationError
+from .limits import Limits
+from .transports.recorded import read_recording
 from .transports.recorder import Recording
+from .transports.replayer import Replay
 
 if TYPE_CHECKING:
     from google.adk.sessions import BaseSessionService
@@ -35,14 +39,17 @@ def main(arguments: Sequence[str] | None = None) -> None:
                 f"Nobody is authenticated on {options.host}. Put a proxy in front that does, and name the header "
                 "in which it passes the user: --user-header x-forwarded-user"
             )
-        _serve(_agent(options), options)
+        if options.command == "replay":
+            _replay(options)
+        else:
+            _serve(_agent(options), options)
     except ConfigurationError as error:
         sys.exit(f"adk-stream: {error}")
 
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="adk-stream", description="Google ADK agents for AI SDK clients.")
-    parser.set_defaults(agent=None, model=None, file=None)
+    parser.set_defaults(agent=None, model=None, file=None, host="127.0.0.1", user_header=None)
     commands = parser.add_subparsers(dest="command", required=True)
     demo = commands.add_parser("demo", help="a demo agent; works offline, or on Gemini with GOOGLE_API_KEY")
     serve = commands.add_parser("serve", help="an agent of yours")
@@ -52,6 +59,10 @@ def _parser() -> argparse.ArgumentParser:
     record.add_argument(
         "agent", metavar="package.module:attribute", nargs="?", help="an ADK agent, App or Runner; else the demo"
     )
+    replay = commands.add_parser("replay", help="a recording, served as a stream to this machine alone")
+    replay.add_argument("file", metavar="FILE", type=Path, help="what `record` or the page's inspector has written")
+    replay.add_argument("--port", type=int, default=8000)
+    replay.add_argument("--speed", type=_positive, default=1.0, help="2 is twice as fast; pauses are cut to 0.2 s")
     for command in (demo, record):
         command.add_argument("--model", help="for the demo: any model that ADK knows, such as gemini-flash-latest")
     for command in (demo, serve, record):
@@ -68,6 +79,13 @@ def _parser() -> argparse.ArgumentParser:
             help="where chats and approvals outlive the process: sqlite+aiosqlite:///chats.db or postgresql+asyncpg://",
         )
     return parser
+
+
+def _positive(text: str) -> float:
+    number = float(text)
+    if not 0 < number < float("inf"):
+        raise ValueError
+    return number
 
 
 def _agent(options: argparse.Namespace) -> Any:
@@ -100,21 +118,39 @@ def _serve(agent: Any, options: argparse.Namespace) -> None:
     bridge = _bridge(agent, user_id, options)
     with _recording(options.file) as recording:
         is_local = options.host in LOOPBACK_HOSTS
-        app = build_server(bridge, user_id, loopback_only=is_local, recording=recording)
-        host = f"[{options.host}]" if ":" in options.host else options.host
-        print(f"adk-stream: chat API at http://{host}:{options.port}{PREFIX}", file=sys.stderr)
-        config = uvicorn.Config(
-            app,
-            host=options.host,
-            port=options.port,
-            timeout_graceful_shutdown=5,
-            ws="websockets-sansio",
-            ws_max_size=bridge.limits.max_body_bytes,
-            ws_ping_interval=_PING_S,
-            ws_ping_timeout=_PING_S,
-        )
-        with suppress(KeyboardInterrupt):  # which uvicorn passes on when all is closed
-            _Server(bridge, config).run()
+        name = _agent_name(agent)
+        app = build_server(bridge, user_id, loopback_only=is_local, recording=recording, agent_name=name)
+        _run(app, options, bridge.limits, bridge.aclose)
+
+
+def _replay(options: argparse.Namespace) -> None:
+    replay = Replay(read_recording(options.file), speed=options.speed)
+    _run(build_replay_server(replay, agent_name=options.file.name), options, Limits(), replay.aclose)
+
+
+def _run(app: Any, options: argparse.Namespace, limits: Limits, end_runs: Callable[[], Awaitable[None]]) -> None:
+    host = f"[{options.host}]" if ":" in options.host else options.host
+    if is_built(PAGE):
+        print(f"adk-stream: page at http://{host}:{options.port}/", file=sys.stderr)
+    print(f"adk-stream: chat API at http://{host}:{options.port}{PREFIX}", file=sys.stderr)
+    config = uvicorn.Config(
+        app,
+        host=options.host,
+        port=options.port,
+        timeout_graceful_shutdown=5,
+        ws="websockets-sansio",
+        ws_max_size=limits.max_body_bytes,
+        ws_ping_interval=_PING_S,
+        ws_ping_timeout=_PING_S,
+    )
+    with suppress(KeyboardInterrupt):  # which uvicorn passes on when all is closed
+        _Server(end_runs, config).run()
+
+
+def _agent_name(agent: Any) -> str:
+    """Of an agent, an App or a Runner."""
+    root = getattr(agent, "root_agent", None) or getattr(agent, "agent", None) or agent
+    return str(getattr(root, "name", ""))
 
 
 def _bridge(agent: Any, user_id: UserId, options: argparse.Namespace) -> ChatBridge:
@@ -185,10 +221,10 @@ def _recording(file: Path | None) -> AbstractContextManager[Recording | None]:
 class _Server(uvicorn.Server):
     """Ends what runs before it waits for connections: their streams then come to a proper end."""
 
-    def __init__(self, bridge: ChatBridge, config: uvicorn.Config) -> None:
+    def __init__(self, end_runs: Callable[[], Awaitable[None]], config: uvicorn.Config) -> None:
         super().__init__(config)
-        self._bridge = bridge
+        self._end_runs = end_runs
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        await self._bridge.aclose()
+        await self._end_runs()
         await super().shutdown(sockets)

@@ -1,10 +1,11 @@
-"""The application behind the command: its page, the cookie that the page sets, and the names it answers to."""
+"""The application behind the command: what it says where the page is not built, its cookie, the names it answers to."""
 
 import asyncio
 import html
 import re
 import shlex
 from collections.abc import Awaitable, Callable
+from pathlib import Path
 from typing import Any
 
 import httpx
@@ -17,6 +18,7 @@ from adk_stream_protocol.demo.server import PREFIX, build_server
 from adk_stream_protocol.testing import ChatClient
 from support.apps import bridge_with, model_of
 
+NOT_BUILT = Path("nowhere")
 Browser = Callable[[httpx.AsyncClient], Awaitable[Any]]
 
 
@@ -26,6 +28,7 @@ def server(bridge: ChatBridge | None = None, *, user_header: str | None = None, 
         bridge or bridge_with("Hello.", user_id=identity),
         identity,
         loopback_only=loopback_only,
+        page=NOT_BUILT,
     )
 
 
@@ -43,13 +46,19 @@ def get_page(app: FastAPI, **headers: str) -> httpx.Response:
     return visit(app, lambda browser: browser.get("/", headers=headers))
 
 
-def test_the_page_may_load_nothing_and_run_nothing() -> None:
+def test_where_the_page_is_not_built_a_page_without_scripts_says_what_to_do() -> None:
     page = get_page(server())
     assert page.status_code == 200
     assert page.headers["content-type"] == "text/html; charset=utf-8"
     policy = dict(rule.strip().split(" ", 1) for rule in page.headers["content-security-policy"].split(";"))
     assert policy == {"default-src": "'none'", "style-src": "'unsafe-inline'"}
     assert "<script" not in page.text
+
+
+@pytest.mark.parametrize("origin", ["http://127.0.0.1:8000", "http://localhost:9"])
+def test_that_page_names_the_address_at_which_it_is_served(origin: str) -> None:
+    page = visit(server(), lambda browser: browser.get("/"), origin)
+    assert set(re.findall(r"http://[\w.:]+/api/chat", page.text)) == {f"{origin}/api/chat"}
 
 
 def test_the_curl_line_of_the_page_is_a_turn_that_works() -> None:

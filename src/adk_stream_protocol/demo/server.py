@@ -1,6 +1,7 @@
-"""The application behind `adk-stream demo`, `serve` and `record`: one bridge and a page that says how to use it."""
+"""The applications behind the command: one bridge, or a recording in its place, and the page."""
 
 from html import escape
+from pathlib import Path
 from urllib.parse import urlsplit
 
 from fastapi import FastAPI
@@ -11,31 +12,59 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from ..bridge import ChatBridge, UserId
 from ..transports.recorder import Recorder, Recording
+from ..transports.replayer import Replay, build_replay_router
 from .identity import COOKIE, LoopbackIdentity
+from .web_page import PAGE, add_page, is_built
 
 PREFIX = "/api/chat"
 LOOPBACK_HOSTS = ("127.0.0.1", "localhost", "::1")
 
 
 def build_server(
-    bridge: ChatBridge, user_id: UserId, *, loopback_only: bool, recording: Recording | None = None
+    bridge: ChatBridge,
+    user_id: UserId,
+    *,
+    loopback_only: bool,
+    recording: Recording | None = None,
+    agent_name: str = "",
+    page: Path = PAGE,
 ) -> FastAPI:
-    app = FastAPI(title="adk-stream", docs_url=None, redoc_url=None, openapi_url=None)
+    app = _new_app()
     app.include_router(bridge.router(PREFIX))
 
-    async def page(request: Request) -> Response:
-        told = _PAGE.replace("ORIGIN", escape(str(request.base_url).rstrip("/")))
-        response = HTMLResponse(told, headers={"content-security-policy": _CONTENT_SECURITY_POLICY})
+    def welcome(request: Request, response: Response) -> None:
         if isinstance(user_id, LoopbackIdentity) and not user_id.is_valid(request.cookies.get(COOKIE, "")):
             response.set_cookie(COOKIE, user_id.new_cookie(), httponly=True, samesite="strict")
+
+    def instructions(request: Request) -> Response:
+        told = _PAGE.replace("ORIGIN", escape(str(request.base_url).rstrip("/")))
+        response = HTMLResponse(told, headers={"content-security-policy": _CONTENT_SECURITY_POLICY})
+        welcome(request, response)
         return response
 
-    app.add_api_route("/", page, methods=["GET"], response_class=HTMLResponse)
+    if is_built(page):
+        add_page(app, page, agent_name, welcome)
+    else:
+        app.add_route("/", instructions, methods=["GET"])
     if recording is not None:
         app.add_middleware(Recorder, recording=recording, prefix=PREFIX)
     if loopback_only:
         app.add_middleware(OnlyLoopbackHosts)
     return app
+
+
+def build_replay_server(replay: Replay, *, agent_name: str = "", page: Path = PAGE) -> FastAPI:
+    """For this machine alone: a recording is as private as the chats in it."""
+    app = _new_app()
+    app.include_router(build_replay_router(replay, PREFIX))
+    if is_built(page):
+        add_page(app, page, agent_name, lambda request, response: None)
+    app.add_middleware(OnlyLoopbackHosts)
+    return app
+
+
+def _new_app() -> FastAPI:
+    return FastAPI(title="adk-stream", docs_url=None, redoc_url=None, openapi_url=None)
 
 
 class OnlyLoopbackHosts:

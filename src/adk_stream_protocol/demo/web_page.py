@@ -1,0 +1,89 @@
+"""The page that ships in the package: one HTML file and its assets, and what a browser may do with them."""
+
+import re
+from collections.abc import Callable
+from html import escape
+from pathlib import Path
+from typing import Any
+
+from fastapi import FastAPI
+from starlette.requests import Request
+from starlette.responses import FileResponse, HTMLResponse, Response
+from starlette.staticfiles import StaticFiles
+
+PAGE = Path(__file__).with_name("page")
+"""Built by `make`; a checkout in which nobody has built it has none."""
+
+NOTICES = "THIRD_PARTY_NOTICES.txt"
+
+_POLICY = {
+    "default-src": "'none'",
+    "script-src": "'self'",
+    "style-src": "'self'",
+    "img-src": "'self' data: blob:",
+    "font-src": "'self'",
+    "media-src": "'self' blob: data:",
+    "worker-src": "'self'",
+    "frame-ancestors": "'none'",
+    "base-uri": "'none'",
+    "form-action": "'none'",
+}
+_HEADERS = {
+    "x-content-type-options": "nosniff",
+    "referrer-policy": "no-referrer",
+    "permissions-policy": "microphone=(self), geolocation=(self), camera=(), payment=(), usb=()",
+    # Its assets have names of their own for each build.
+    "cache-control": "no-cache",
+}
+# What a host may be: anything else, put into a header, could say more than a host.
+_HOST = re.compile(r"[\w.\-]+(:\d+)?|\[[0-9a-fA-F:.]+\](:\d+)?", re.ASCII)
+_AGENT = '<meta name="adk-agent" content="'
+
+
+def is_built(directory: Path) -> bool:
+    return (directory / "index.html").is_file()
+
+
+def add_page(app: FastAPI, directory: Path, agent_name: str, welcome: Callable[[Request, Response], None]) -> None:
+    """The page at `/` of the application, wherever that is mounted: all its addresses are relative.
+
+    `welcome` may add to the answer that a visitor gets, such as a cookie."""
+
+    def index(request: Request) -> Response:  # not a coroutine: it reads a file
+        html = (directory / "index.html").read_text(encoding="utf-8")
+        html = html.replace(f'{_AGENT}"', f'{_AGENT}{escape(agent_name)}"', 1)
+        policy = content_security_policy(request.headers.get("host", ""))
+        response = HTMLResponse(html, headers={**_HEADERS, "content-security-policy": policy})
+        welcome(request, response)
+        return response
+
+    def notices(_: Request) -> Response:
+        return FileResponse(directory / NOTICES, media_type="text/plain", headers=_HEADERS)
+
+    files = _Assets(directory=directory / "assets", check_dir=False)
+
+    async def asset(request: Request) -> Response:
+        return await files.get_response(request.path_params["path"], request.scope)
+
+    app.add_route("/", index, methods=["GET"])  # and HEAD, which API routes would refuse
+    if (directory / NOTICES).is_file():
+        app.add_route(f"/{NOTICES}", notices, methods=["GET"])
+    # Not mounted: behind a proxy that takes a path prefix off, a mounted application misses its files.
+    app.add_route("/assets/{path:path}", asset, methods=["GET"])
+
+
+def content_security_policy(host: str) -> str:
+    """Only what comes from here. Sockets of the same host are named, since older browsers do not take them for ours."""
+    sockets = f" ws://{host} wss://{host}" if _HOST.fullmatch(host) else ""
+    rules = {**_POLICY, "connect-src": f"'self'{sockets}"}
+    return "; ".join(f"{name} {sources}" for name, sources in rules.items())
+
+
+class _Assets(StaticFiles):
+    """Files that never change: another build gives them other names."""
+
+    def file_response(self, *args: Any, **options: Any) -> Response:
+        response = super().file_response(*args, **options)
+        response.headers["cache-control"] = "public, max-age=31536000, immutable"
+        response.headers["x-content-type-options"] = "nosniff"
+        return response
