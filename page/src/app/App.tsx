@@ -1,0 +1,126 @@
+/** The page: the chats, and the one that is open. */
+import type { UIMessage } from "ai";
+import { useEffect, useState } from "react";
+import { WireLog } from "../wire/log.ts";
+import { apiUrl, ChatsApi } from "./api.ts";
+import { Panel } from "./Panel.tsx";
+import { Sidebar } from "./Sidebar.tsx";
+import { type OpenChat, useChats } from "./useChats.ts";
+import { useMediaQuery } from "./useMediaQuery.ts";
+import { useSetting } from "./useSetting.ts";
+import { Workspace } from "./Workspace.tsx";
+
+const agent = () => document.querySelector<HTMLMetaElement>('meta[name="adk-agent"]')?.content ?? "";
+const ofThisTab = () => sessionStorage;
+
+export function App() {
+  const [api] = useState(() => new ChatsApi(apiUrl()));
+  const [log] = useState(() => new WireLog());
+  const chats = useChats(api);
+  const { open } = chats;
+  const loaded = useMessages(api, open);
+  const [mode, setMode] = useSetting("adk-stream-mode", ["chat", "live"], ofThisTab);
+  const [inspector, setInspector] = useSetting("adk-stream-inspector", ["closed", "open"], ofThisTab);
+  const [isListOpen, setListOpen] = useState(false);
+  const hasRoom = useMediaQuery("(min-width: 64rem)");
+
+  const title = chats.list.find(({ id }) => id === open.id)?.title || "New chat";
+  const waiting = chats.list.filter((chat) => chat.waiting).length;
+  useEffect(() => {
+    document.title = `${waiting > 0 ? `(${waiting}) ` : ""}${title} · adk stream`;
+  }, [title, waiting]);
+
+  const closeList = () => setListOpen(false);
+  return (
+    <div className="flex h-dvh overflow-hidden">
+      <Panel
+        side="left"
+        label="Sidebar"
+        hasRoom={hasRoom}
+        isOpen={hasRoom || isListOpen}
+        onClose={closeList}
+        width="w-60"
+        className="bg-paper-2"
+      >
+        <Sidebar
+          chats={chats.list}
+          openId={open.id}
+          onNew={() => {
+            closeList();
+            chats.startNew();
+          }}
+          onDelete={chats.remove}
+          onClose={hasRoom ? undefined : closeList}
+        />
+      </Panel>
+      {loaded.state === "ready" ? (
+        <Workspace
+          key={open.id}
+          api={api}
+          log={log}
+          open={open}
+          messages={loaded.messages}
+          title={title}
+          agent={agent()}
+          mode={mode}
+          onMode={setMode}
+          isInspecting={inspector === "open"}
+          onInspect={(isOpen) => setInspector(isOpen ? "open" : "closed")}
+          onChats={hasRoom ? undefined : () => setListOpen(true)}
+          onBegun={chats.keep}
+          onTurn={chats.refresh}
+        />
+      ) : (
+        <NotYet loaded={loaded} onNew={chats.startNew} />
+      )}
+    </div>
+  );
+}
+
+type Loaded =
+  { state: "ready"; id: string; messages: UIMessage[] } | { state: "loading" } | { state: "failed"; retry(): void };
+
+function useMessages(api: ChatsApi, { id, isNew }: OpenChat): Loaded {
+  const [loaded, setLoaded] = useState<Loaded>({ state: "loading" });
+  const [attempt, setAttempt] = useState(0);
+  useEffect(() => {
+    if (isNew) return;
+    let isWanted = true;
+    setLoaded({ state: "loading" });
+    api.messages(id).then(
+      (messages) => isWanted && setLoaded({ state: "ready", id, messages }),
+      () => isWanted && setLoaded({ state: "failed", retry: () => setAttempt((count) => count + 1) }),
+    );
+    return () => {
+      isWanted = false;
+    };
+  }, [api, id, isNew, attempt]);
+  if (isNew) return { state: "ready", id, messages: [] };
+  // Of the chat before, until the effect has run.
+  return loaded.state === "ready" && loaded.id !== id ? { state: "loading" } : loaded;
+}
+
+function NotYet({ loaded, onNew }: { loaded: Loaded; onNew(): void }) {
+  return (
+    <main className="grid flex-1 place-items-center p-6">
+      <h1 className="sr-only">adk stream</h1>
+      {loaded.state === "failed" ? (
+        <div role="alert" className="text-center">
+          <p>This chat could not be opened. It may have been deleted.</p>
+          <p className="mt-3 flex justify-center gap-3">
+            <button type="button" className="rounded-lg border border-line-strong px-3 py-1" onClick={loaded.retry}>
+              Try again
+            </button>
+            <button type="button" className="rounded-lg border border-line-strong px-3 py-1" onClick={onNew}>
+              New chat
+            </button>
+          </p>
+        </div>
+      ) : (
+        <p role="status" className="text-ink-2">
+          Opening…
+        </p>
+      )}
+    </main>
+  );
+}

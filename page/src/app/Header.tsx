@@ -1,0 +1,111 @@
+/** Which chat this is, how it is held, and the page's own switches. */
+import { Menu, Moon, PanelRight, Sun } from "lucide-react";
+import { type ReactNode, useState } from "react";
+import type { Mode } from "../wire/log.ts";
+import { chooseTheme, chosenTheme } from "./theme.ts";
+import { useMediaQuery } from "./useMediaQuery.ts";
+
+interface HeaderProps {
+  title: string;
+  agent: string;
+  mode: Mode;
+  canSwitch: boolean;
+  onMode(mode: Mode): void;
+  isInspecting: boolean;
+  onInspect(): void;
+  /** Where the chats are in a drawer. */
+  onChats?: () => void;
+}
+
+export function Header({ title, agent, mode, canSwitch, onMode, isInspecting, onInspect, onChats }: HeaderProps) {
+  const [chosen, setChosen] = useState(chosenTheme);
+  const isDarkOutside = useMediaQuery("(prefers-color-scheme: dark)");
+  const theme = chosen ?? (isDarkOutside ? "dark" : "light");
+  const other = theme === "dark" ? "light" : "dark";
+  return (
+    <header className="flex h-14 shrink-0 items-center gap-2 border-b border-line px-2 sm:px-4">
+      {onChats && (
+        <IconButton label="Chats" onClick={onChats}>
+          <Menu size={18} aria-hidden />
+        </IconButton>
+      )}
+      <h1 className="min-w-0 flex-1 truncate text-[15px]">
+        <span className="font-semibold">{title}</span>
+        {agent && <span className="ml-2 font-mono text-[13px] text-ink-2 max-sm:hidden">{agent}</span>}
+      </h1>
+      <ModeSwitch mode={mode} canSwitch={canSwitch} onMode={onMode} />
+      <IconButton
+        label={`Use the ${other} theme`}
+        onClick={() => {
+          chooseTheme(other);
+          setChosen(other);
+        }}
+      >
+        {theme === "dark" ? <Sun size={17} aria-hidden /> : <Moon size={17} aria-hidden />}
+      </IconButton>
+      <IconButton label="Inspector" hint="Inspector (Ctrl+I)" isExpanded={isInspecting} onClick={onInspect}>
+        <PanelRight size={17} aria-hidden />
+      </IconButton>
+    </header>
+  );
+}
+
+const MODES = [
+  { mode: "chat", name: "Chat", hint: "ADK SSE", wire: "SSE" },
+  { mode: "live", name: "Live", hint: "ADK BIDI", wire: "WebSocket" },
+] as const;
+
+function ModeSwitch({ mode, canSwitch, onMode }: Pick<HeaderProps, "mode" | "canSwitch" | "onMode">) {
+  return (
+    <div role="radiogroup" aria-label="Mode" className="flex shrink-0 rounded-lg border border-line bg-paper-2 p-0.5">
+      {MODES.map(({ mode: own, name, hint, wire }) => (
+        <label
+          key={own}
+          title={hint}
+          className="relative flex items-center gap-1.5 rounded-md border border-transparent px-2.5 py-1 text-sm text-ink-2 has-checked:border-line has-checked:bg-card has-checked:text-ink has-focus-visible:outline-2 has-focus-visible:outline-focus"
+        >
+          {/* Over the whole label, so that it is what is pointed at. */}
+          <input
+            type="radio"
+            name="mode"
+            className="absolute inset-0 cursor-pointer appearance-none rounded-md outline-none disabled:cursor-not-allowed"
+            aria-label={name}
+            checked={mode === own}
+            disabled={!canSwitch && mode !== own}
+            onChange={() => onMode(own)}
+          />
+          {own === "live" && (
+            <span className={`size-1.5 rounded-full ${mode === "live" ? "bg-audio" : "bg-line-strong"}`} aria-hidden />
+          )}
+          <span>{name}</span>
+          <span className="font-mono text-[11px] text-ink-2 max-md:hidden" aria-hidden>
+            {wire}
+          </span>
+        </label>
+      ))}
+    </div>
+  );
+}
+
+interface IconButtonProps {
+  label: string;
+  hint?: string;
+  isExpanded?: boolean;
+  onClick(): void;
+  children: ReactNode;
+}
+
+function IconButton({ label, hint, isExpanded, onClick, children }: IconButtonProps) {
+  return (
+    <button
+      type="button"
+      aria-label={label}
+      title={hint ?? label}
+      aria-expanded={isExpanded}
+      onClick={onClick}
+      className="shrink-0 rounded-lg p-2 text-ink-2 hover:bg-paper-2 hover:text-ink aria-expanded:bg-paper-2 aria-expanded:text-ink"
+    >
+      {children}
+    </button>
+  );
+}

@@ -1,0 +1,47 @@
+/** Runs the calls that are the browser's, each once: in this page, and among the pages that are open. */
+import type { Chat } from "@ai-sdk/react";
+import { claimCall, type PendingCall, runPendingCalls } from "adk-stream-client";
+import type { UIMessage } from "ai";
+import { browserTools } from "../tools/index.ts";
+
+/** For `onToolCall`. */
+export function runBrowserCall(chat: Chat<UIMessage>, call: PendingCall): void {
+  if (!Object.hasOwn(browserTools, call.toolName) || !claimCall(chat.id, call.toolCallId)) return;
+  // Not awaited: the stream would wait for the answer, and the answer for the stream.
+  void answer(chat, call);
+}
+
+/** What was open when the page was loaded: no `onToolCall` comes for it. */
+export function runWaitingCalls(chat: Chat<UIMessage>): void {
+  void runPendingCalls(chat, (call) => runTool(chat.id, call));
+}
+
+async function answer(chat: Chat<UIMessage>, call: PendingCall): Promise<void> {
+  const answered = { tool: call.toolName, toolCallId: call.toolCallId };
+  try {
+    const output = await runTool(chat.id, call);
+    if (output !== undefined) await chat.addToolOutput({ ...answered, output } as never);
+  } catch (error) {
+    const errorText = error instanceof Error ? error.message : String(error);
+    await chat.addToolOutput({ ...answered, state: "output-error", errorText });
+  }
+}
+
+async function runTool(chatId: string, { toolName, toolCallId, input }: PendingCall): Promise<unknown> {
+  const tool = Object.hasOwn(browserTools, toolName) ? browserTools[toolName] : undefined;
+  if (tool === undefined || !(await isOurs(chatId, toolCallId))) return undefined;
+  return tool.run(input);
+}
+
+/** Another tab with the same chat is told of the call too. The lock is kept as long as the page lives. */
+function isOurs(chatId: string, toolCallId: string): Promise<boolean> {
+  // Browsers have locks only where the page came over HTTPS or from this machine.
+  if (!navigator.locks) return Promise.resolve(true);
+  return new Promise((resolve) => {
+    const name = JSON.stringify(["adk-stream call", chatId, toolCallId]);
+    void navigator.locks.request(name, { ifAvailable: true }, (lock) => {
+      resolve(lock !== null);
+      return lock === null ? undefined : new Promise(() => {});
+    });
+  });
+}

@@ -1,0 +1,54 @@
+/** A chat of the AI SDK's with the two transports, stock helpers, and the tools of this browser. */
+import { Chat } from "@ai-sdk/react";
+import {
+  lastAssistantMessageIsCompleteWithApprovalResponses,
+  lastAssistantMessageIsCompleteWithToolCalls,
+  type UIMessage,
+} from "ai";
+import type { Mode, WireLog } from "../wire/log.ts";
+import type { ChatsApi } from "./api.ts";
+import { runBrowserCall } from "./browser-calls.ts";
+import { createTransport } from "./transports.ts";
+
+export interface ChatOptions {
+  api: ChatsApi;
+  log: WireLog;
+  id: string;
+  messages: UIMessage[];
+  mode: Mode;
+  /** A turn has come to its end, whichever. */
+  onTurnEnd(): void;
+}
+
+/** Whether answers were given that have not been sent. */
+export function hasAnswersToSend(messages: { messages: UIMessage[] }): boolean {
+  return (
+    lastAssistantMessageIsCompleteWithApprovalResponses(messages) ||
+    lastAssistantMessageIsCompleteWithToolCalls(messages)
+  );
+}
+
+export function createChat({ api, log, id, messages, mode, onTurnEnd }: ChatOptions) {
+  const transport = createTransport(api, log, mode);
+  const chat: Chat<UIMessage> = new Chat<UIMessage>({
+    id,
+    messages,
+    transport,
+    sendAutomaticallyWhen: hasAnswersToSend,
+    onToolCall: ({ toolCall }) => runBrowserCall(chat, toolCall),
+    onFinish: onTurnEnd,
+    onError: onTurnEnd,
+  });
+  return { chat, transport };
+}
+
+export function isBusy({ status }: Pick<Chat<UIMessage>, "status">): boolean {
+  return status === "submitted" || status === "streaming";
+}
+
+/** Chats have no event for it, so that it is looked at. */
+export async function becomesIdle(chat: Pick<Chat<UIMessage>, "status">, withinMs: number): Promise<boolean> {
+  const deadline = performance.now() + withinMs;
+  while (isBusy(chat) && performance.now() < deadline) await new Promise((resolve) => setTimeout(resolve, 20));
+  return !isBusy(chat);
+}

@@ -1,0 +1,61 @@
+/** The server's record against what the page shows: what was decided elsewhere, and what is only known here. */
+import { isToolUIPart, type UIMessage } from "ai";
+
+type Part = UIMessage["parts"][number];
+
+/** Whether the record tells of something that the page does not show. */
+export function hasMovedOn(shown: UIMessage[], record: UIMessage[]): boolean {
+  return signature(shown) !== signature(record);
+}
+
+/** The record, with the decisions of this page that have not been sent yet. */
+export function adoptRecord(shown: UIMessage[], record: UIMessage[]): UIMessage[] {
+  const decided = new Map<string, Part>();
+  for (const message of shown)
+    for (const part of message.parts)
+      if (isToolUIPart(part) && part.state === "approval-responded") decided.set(part.toolCallId, part);
+  return record.map((message) => ({
+    ...message,
+    parts: message.parts.map((part) => {
+      if (!isToolUIPart(part) || part.state !== "approval-requested") return part;
+      return decided.get(part.toolCallId) ?? part;
+    }),
+  }));
+}
+
+/** An answer that is being told is left out of the record. */
+export function mayBeRunning(shown: UIMessage[], record: UIMessage[]): boolean {
+  const recorded = new Set(record.map(({ id }) => id));
+  return record.at(-1)?.role !== "assistant" || shown.some(({ id }) => !recorded.has(id));
+}
+
+/** Tools have answered and the agent has said nothing to it: another page may have got the words. */
+export function lacksWords(messages: UIMessage[]): boolean {
+  const last = messages.at(-1);
+  const end = last?.parts.findLast((part) => isToolUIPart(part) || isText(part));
+  return last?.role === "assistant" && end !== undefined && isToolUIPart(end) && end.state.startsWith("output-");
+}
+
+/** Anything that somebody else may answer. */
+export function hasOpenCalls(messages: UIMessage[]): boolean {
+  return messages.some(({ parts }) =>
+    parts.some(
+      (part) => isToolUIPart(part) && (part.state === "approval-requested" || part.state === "input-available"),
+    ),
+  );
+}
+
+function signature(messages: UIMessage[]): string {
+  return JSON.stringify(messages.map(({ id, parts }) => [id, parts.flatMap(toolState), parts.filter(isText).length]));
+}
+
+function toolState(part: Part): string[] {
+  if (!isToolUIPart(part)) return [];
+  // Until it is sent, a decision is known to this page alone.
+  const state = part.state === "approval-responded" ? "approval-requested" : part.state;
+  return [part.toolCallId, state];
+}
+
+function isText(part: Part): boolean {
+  return part.type === "text" && part.text !== "";
+}

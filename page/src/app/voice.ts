@@ -1,0 +1,139 @@
+/** Microphone and loudspeaker of a live session, as a person uses them: hold to talk, leave open, only listen. */
+import type { LiveChatTransport } from "adk-stream-client";
+import { VoiceSession, type VoiceSessionOptions } from "adk-stream-client/audio";
+
+export type Microphone = "off" | "asking" | "talking" | "open";
+export interface VoiceState {
+  microphone: Microphone;
+  /** Why there is none. */
+  problem: string | undefined;
+}
+export type Levels = Parameters<NonNullable<VoiceSessionOptions["onLevel"]>>[0];
+
+type Live = Pick<LiveChatTransport, "sendAudio" | "listen" | "interrupt">;
+type Session = Pick<VoiceSession, "start" | "stop" | "isMuted">;
+
+/** A model that listens for pauses takes this for the end: a second of silence, at 16 kHz and 16 bits. */
+const SILENCE_BYTES = 32_000;
+
+export class Voice {
+  /** Called many times a second: to be drawn, not rendered. */
+  onLevels: (levels: Levels) => void = () => {};
+  readonly #live: Live;
+  readonly #session: Session;
+  readonly #listeners = new Set<() => void>();
+  #state: VoiceState = { microphone: "off", problem: undefined };
+  #running: "none" | "player" | "both" = "none";
+  #wanted: "none" | "talk" | "open" = "none";
+  /** Starts and stops come one after the other, however fast they are asked for. */
+  #work: Promise<void> = Promise.resolve();
+
+  constructor(live: Live, newSession: (options: VoiceSessionOptions) => Session = sessionFor(live)) {
+    this.#live = live;
+    this.#session = newSession({ onLevel: (levels) => this.onLevels(levels) });
+    this.#session.isMuted = true;
+  }
+
+  readonly subscribe = (listener: () => void): (() => void) => {
+    this.#listeners.add(listener);
+    return () => void this.#listeners.delete(listener);
+  };
+
+  readonly state = (): VoiceState => this.#state;
+
+  /** The model is to be heard, and the microphone left alone. */
+  listen(): Promise<void> {
+    return this.#inTurn(async () => {
+      if (this.#running === "none") await this.#start("player");
+    });
+  }
+
+  /** The button is held. */
+  talk(): Promise<void> {
+    return this.#open("talk", "talking");
+  }
+
+  /** It is let go. */
+  release(): void {
+    if (this.#wanted === "talk") this.#close();
+  }
+
+  toggleOpen(): Promise<void> {
+    if (this.#wanted !== "open") return this.#open("open", "open");
+    this.#close();
+    // The browser shows that the microphone is given back.
+    return this.#inTurn(() => this.#start("player"));
+  }
+
+  end(): Promise<void> {
+    this.#close();
+    return this.#inTurn(async () => {
+      this.#running = "none";
+      await this.#session.stop();
+    });
+  }
+
+  async #open(wanted: "talk" | "open", microphone: "talking" | "open"): Promise<void> {
+    this.#wanted = wanted;
+    this.#tell({ microphone: "asking", problem: undefined });
+    await this.#inTurn(async () => {
+      if (this.#wanted !== wanted) return;
+      try {
+        if (this.#running !== "both") await this.#start("both");
+      } catch (error) {
+        this.#wanted = "none";
+        this.#tell({ microphone: "off", problem: whyNot(error) });
+        return this.#start("player").catch(() => {});
+      }
+      if (this.#wanted !== wanted) return;
+      this.#live.interrupt();
+      this.#session.isMuted = false;
+      this.#tell({ microphone, problem: undefined });
+    });
+  }
+
+  #close(): void {
+    this.#wanted = "none";
+    if (!this.#session.isMuted) this.#live.sendAudio(new ArrayBuffer(SILENCE_BYTES));
+    this.#session.isMuted = true;
+    if (this.#state.microphone !== "off") this.#tell({ ...this.#state, microphone: "off" });
+  }
+
+  async #start(what: "player" | "both"): Promise<void> {
+    this.#running = "none";
+    await this.#session.stop();
+    await this.#session.start(what === "both" ? undefined : silence());
+    this.#running = what;
+  }
+
+  #inTurn(work: () => Promise<void>): Promise<void> {
+    const done = this.#work.then(work);
+    this.#work = done.catch(() => {});
+    return done;
+  }
+
+  #tell(state: VoiceState): void {
+    this.#state = state;
+    for (const listener of [...this.#listeners]) listener();
+  }
+}
+
+function sessionFor(live: Live): (options: VoiceSessionOptions) => Session {
+  return (options) => new VoiceSession(live, options);
+}
+
+let silent: MediaStream | undefined;
+
+/** In place of a microphone, for which people would be asked. */
+function silence(): MediaStream {
+  silent ??= new AudioContext().createMediaStreamDestination().stream;
+  return silent;
+}
+
+function whyNot(error: unknown): string {
+  const name = error instanceof Error ? error.name : "";
+  if (name === "NotAllowedError") return "The browser does not let this page use the microphone.";
+  if (name === "NotFoundError") return "There is no microphone.";
+  if (!globalThis.isSecureContext) return "Browsers give a microphone only to pages over HTTPS or on localhost.";
+  return "The microphone could not be used.";
+}

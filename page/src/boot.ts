@@ -1,0 +1,4 @@
+/** The first thing that runs. */
+import "./zod-jitless.ts";
+import "./app/theme.ts";
+import "./main.tsx";

@@ -1,0 +1,179 @@
+/** A call that a person has to decide on. Nothing here takes the focus by itself, and no key works from outside. */
+import { type KeyboardEvent, type ReactNode, useEffect, useRef, useState } from "react";
+import { useActions } from "./actions.ts";
+import { ApprovalDetails } from "./ApprovalDetails.tsx";
+import { Button } from "./Button.tsx";
+import { useSecondsLeft } from "./clock.ts";
+import type { AboutApproval, ToolApproval, ToolPart } from "./parts.ts";
+import { humanise, inOneLine, sentence } from "./words.ts";
+
+export interface ApprovalCardProps {
+  id: string;
+  tool: ToolPart;
+  approval: ToolApproval;
+  about: AboutApproval;
+  /** The last answer did not get through. */
+  hasFailed: boolean;
+}
+
+export function ApprovalCard({ id, tool, approval, about, hasFailed }: ApprovalCardProps) {
+  const { onDecide } = useActions();
+  const card = useRef<HTMLDivElement>(null);
+  const [isSent, setIsSent] = useState(false);
+  const [isDenying, setIsDenying] = useState(false);
+  const [changes, setChanges] = useState<Changes>({ payload: about.payload, isValid: true });
+  const secondsLeft = useSecondsLeft(isSent ? undefined : about.deadline);
+  const isExpired = secondsLeft !== undefined && secondsLeft <= 0;
+  const mayApprove = !isSent && !isExpired && changes.isValid;
+  const what = sentence(tool.toolName, tool.input);
+  const inFull = what === humanise(tool.toolName) ? [what, inOneLine(tool.input)].filter(Boolean).join(", ") : what;
+
+  useEffect(() => {
+    if (hasFailed) setIsSent(false);
+  }, [hasFailed]);
+
+  const decide = (decision: { approved: boolean; reason?: string; payload?: unknown }) => {
+    setIsSent(true);
+    setIsDenying(false);
+    card.current?.focus(); // the button that had it is gone
+    onDecide({ approvalId: approval.id, toolCallId: tool.toolCallId, ...decision });
+  };
+  const approve = () => {
+    if (!mayApprove) return;
+    decide({ approved: true, ...(changes.payload !== undefined && { payload: changes.payload }) });
+  };
+  const onKeyDown = (event: KeyboardEvent) => {
+    if (event.ctrlKey || event.altKey || event.metaKey || event.repeat || isTyping(event.target) || isSent) return;
+    const key = event.key.toLowerCase();
+    if (key !== "a" && key !== "d") return;
+    event.preventDefault();
+    if (key === "a") approve();
+    else if (!isExpired) setIsDenying(true);
+  };
+
+  return (
+    <div
+      id={id}
+      role="group"
+      ref={card}
+      tabIndex={-1}
+      aria-label={`${tool.toolName}: ${what} needs your go-ahead`}
+      onKeyDown={onKeyDown}
+      className="grid gap-3 rounded-xl border border-approval-line bg-approval-paper p-4"
+    >
+      <ApprovalDetails
+        id={id}
+        tool={tool}
+        what={what}
+        about={about}
+        secondsLeft={secondsLeft}
+        onChanges={isSent ? undefined : setChanges}
+      />
+      {isSent ? (
+        <p role="status" className="font-medium">
+          Answer sent
+        </p>
+      ) : isExpired ? (
+        <Expired onTell={() => decide({ approved: false, reason: "Nobody answered in time." })} what={inFull} />
+      ) : isDenying ? (
+        <Denial
+          what={inFull}
+          onDeny={(reason) => decide({ approved: false, ...(reason !== "" && { reason }) })}
+          onBack={() => {
+            setIsDenying(false);
+            card.current?.focus();
+          }}
+        />
+      ) : (
+        <div className="flex flex-wrap gap-2">
+          <Button kind="main" disabled={!mayApprove} onClick={approve}>
+            <Named word="Approve" what={inFull} /> <Key>A</Key>
+          </Button>
+          <Button onClick={() => setIsDenying(true)}>
+            <Named word="Deny" what={inFull} /> <Key>D</Key>
+          </Button>
+        </div>
+      )}
+    </div>
+  );
+}
+
+export interface Changes {
+  payload: unknown;
+  isValid: boolean;
+}
+
+function Denial(props: { what: string; onDeny(reason: string): void; onBack(): void }) {
+  const [reason, setReason] = useState("");
+  const field = useRef<HTMLInputElement>(null);
+  useEffect(() => field.current?.focus(), []); // somebody has just pressed Deny
+  return (
+    <form
+      className="flex flex-wrap gap-2"
+      onSubmit={(event) => {
+        event.preventDefault();
+        props.onDeny(reason.trim());
+      }}
+      onKeyDown={(event) => {
+        if (event.key !== "Escape") return;
+        event.stopPropagation();
+        props.onBack();
+      }}
+    >
+      <input
+        ref={field}
+        aria-label="Reason, if you want to give one"
+        placeholder="Why not? The agent is told."
+        value={reason}
+        maxLength={2_000}
+        onChange={(event) => setReason(event.target.value)}
+        className="min-w-40 flex-1 rounded-md border border-line-strong bg-card px-3 py-1.5"
+      />
+      <Button kind="main" type="submit">
+        <Named word="Deny" what={props.what} />
+      </Button>
+      <Button kind="quiet" onClick={props.onBack}>
+        Back
+      </Button>
+    </form>
+  );
+}
+
+function Expired({ what, onTell }: { what: string; onTell(): void }) {
+  return (
+    <div className="flex flex-wrap items-center gap-2">
+      <Button kind="main" disabled>
+        <Named word="Approve" what={what} />
+      </Button>
+      <Button disabled>
+        <Named word="Deny" what={what} />
+      </Button>
+      <p role="status">This has expired: nothing was done.</p>
+      <Button kind="quiet" onClick={onTell}>
+        Tell the agent
+      </Button>
+    </div>
+  );
+}
+
+/** Two cards may be open: whoever hears a button alone must know what it approves. */
+function Named({ word, what }: { word: string; what: string }) {
+  return (
+    <span>
+      {word}
+      <span className="sr-only"> {what}</span>
+    </span>
+  );
+}
+
+function Key({ children }: { children: ReactNode }) {
+  return (
+    <kbd aria-hidden className="hidden rounded border border-current px-1 font-mono text-xs sm:inline">
+      {children}
+    </kbd>
+  );
+}
+
+function isTyping(target: EventTarget): boolean {
+  return target instanceof Element && target.closest("input, textarea, select, [contenteditable]") !== null;
+}

@@ -1,0 +1,145 @@
+import { act, fireEvent, screen, within } from "@testing-library/react";
+import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
+import { assistant, asked, call, press, show, words } from "./testing.tsx";
+
+const NOW = new Date("2026-01-01T12:00:00Z");
+const IN_A_MINUTE = "2026-01-01T12:01:00.000Z";
+const GONE = "2026-01-01T11:59:59.000Z";
+
+function card(): HTMLElement {
+  return screen.getByRole("group", { name: /^process_payment: / });
+}
+
+function button(name: RegExp): HTMLButtonElement {
+  return screen.getByRole<HTMLButtonElement>("button", { name });
+}
+
+describe("what it says", () => {
+  test("a sentence, the arguments and the tool", () => {
+    show([assistant(...asked())]);
+    expect(within(card()).getByRole("heading", { level: 3 }).textContent).toBe(
+      "Process payment of 50 USD to Hanako needs your go-ahead",
+    );
+    expect([...card().querySelectorAll("dt")].map((name) => name.textContent)).toEqual([
+      "amount",
+      "recipient",
+      "currency",
+    ]);
+    expect([...card().querySelectorAll("dd")].map((value) => value.textContent)).toEqual(["50", "Hanako", "USD"]);
+    expect(card().textContent).toContain("process_payment");
+  });
+
+  test("the hint, severity, metadata and place in a chain, if they are there", () => {
+    show([
+      assistant(
+        ...asked({ hint: "Large sum!", severity: "high", metadata: { team: "4711" }, chain: { step: 1, of: 2 } }),
+      ),
+    ]);
+    for (const part of ["Large sum!", "Severity: high", "team4711", "Approval: 1 of 2"])
+      expect(card().textContent).toContain(part);
+  });
+
+  test("the hint that ADK writes for programs is not shown to people", () => {
+    show([
+      assistant(
+        ...asked({ hint: "Please approve or reject the tool call x() by responding with a FunctionResponse ..." }),
+      ),
+    ]);
+    expect(card().textContent).not.toContain("FunctionResponse");
+  });
+
+  test("what came with the approval itself, from version 7 on", () => {
+    show([
+      assistant(call("approval-requested", { approval: { id: "approval-1", descriptor: { hint: "Large sum!" } } })),
+    ]);
+    expect(card().textContent).toContain("Large sum!");
+  });
+
+  test("a call without arguments, in the browser", () => {
+    show([
+      assistant({
+        type: "tool-get_location",
+        toolCallId: "c",
+        state: "approval-requested",
+        input: {},
+        approval: { id: "a" },
+      }),
+    ]);
+    expect(words()).toContain("Get location needs your go-ahead");
+    expect(words()).toContain("runs in this browser");
+  });
+
+  test("nonsense of the server's does no harm", () => {
+    show([
+      assistant(
+        ...asked(
+          { hint: 5, deadline: "soon", chain: { step: "x" }, metadata: [1], severity: {} },
+          { input: undefined },
+        ),
+      ),
+    ]);
+    expect(card().textContent).toContain("needs your go-ahead");
+    expect(screen.queryByRole("timer")).toBeNull();
+  });
+
+  test("characters that turn others round are seen", () => {
+    show([assistant(...asked({}, { input: { amount: 5, recipient: "\u202eeve" } }))]);
+    expect(card().textContent).not.toContain("\u202e");
+    expect(card().textContent).toContain("\\u202eeve");
+  });
+});
+
+describe("the deadline", () => {
+  beforeEach(() => {
+    vi.useFakeTimers({ now: NOW });
+  });
+  afterEach(() => {
+    vi.useRealTimers();
+  });
+
+  test("counts down, for all cards with one timer, without being read aloud", () => {
+    const second = call("approval-requested", { toolCallId: "call-2", approval: { id: "approval-2" } });
+    const about = { type: "data-adk-approval", id: "approval-2", data: { deadline: "2026-01-01T13:00:05.000Z" } };
+    show([assistant(...asked({ deadline: IN_A_MINUTE }), second, about)]);
+    expect(vi.getTimerCount()).toBe(1);
+    expect(screen.getAllByRole("timer").map((timer) => timer.textContent)).toEqual([
+      "Time left: 1:00",
+      "Time left: 1:00:05",
+    ]);
+    act(() => vi.advanceTimersByTime(1_000));
+    expect(screen.getAllByRole("timer").map((timer) => timer.textContent)).toEqual([
+      "Time left: 0:59",
+      "Time left: 1:00:04",
+    ]);
+    expect(screen.getAllByRole("timer")[0]?.getAttribute("aria-live")).toBe("off");
+  });
+
+  test("takes the decision away when it passes, and says so", () => {
+    const { onDecide } = show([assistant(...asked({ deadline: IN_A_MINUTE }))]);
+    expect(button(/^Approve /).disabled).toBe(false);
+    act(() => vi.advanceTimersByTime(60_000));
+    expect(button(/^Approve /).disabled).toBe(true);
+    expect(button(/^Deny /).disabled).toBe(true);
+    fireEvent.keyDown(card(), { key: "a" });
+    fireEvent.keyDown(card(), { key: "d" });
+    expect(card().textContent).toContain("expired");
+    expect(onDecide).not.toHaveBeenCalled();
+  });
+
+  test("lets the agent be told that it has passed", () => {
+    const { onDecide } = show([assistant(...asked({ deadline: GONE }))]);
+    press("Tell the agent");
+    expect(onDecide.mock.calls).toEqual([
+      [{ approvalId: "approval-1", toolCallId: "call-1", approved: false, reason: "Nobody answered in time." }],
+    ]);
+    expect(card().textContent).toContain("Answer sent");
+  });
+
+  test("no longer counts when the answer is sent", () => {
+    show([assistant(...asked({ deadline: IN_A_MINUTE }))]);
+    press(/^Approve /);
+    act(() => vi.advanceTimersByTime(120_000));
+    expect(card().textContent).toContain("Answer sent");
+    expect(vi.getTimerCount()).toBe(0);
+  });
+});

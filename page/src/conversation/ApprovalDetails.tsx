@@ -1,0 +1,97 @@
+/** What an approval is about, and what may be changed before it is given. */
+import { useState } from "react";
+import { browserTools } from "../tools/index.ts";
+import type { Changes } from "./ApprovalCard.tsx";
+import { clockTime } from "./clock.ts";
+import { type AboutApproval, isRecord, type ToolPart } from "./parts.ts";
+import { Values } from "./Values.tsx";
+import { isForPeople } from "./words.ts";
+
+export interface ApprovalDetailsProps {
+  id: string;
+  tool: ToolPart;
+  what: string;
+  about: AboutApproval;
+  secondsLeft: number | undefined;
+  /** Without it nothing can be changed any more. */
+  onChanges: ((changes: Changes) => void) | undefined;
+}
+
+export function ApprovalDetails({ id, tool, what, about, secondsLeft, onChanges }: ApprovalDetailsProps) {
+  const { hint, severity, chain, metadata, payload } = about;
+  const hasArguments = isRecord(tool.input) ? Object.keys(tool.input).length > 0 : tool.input != null;
+  return (
+    <>
+      <header className="flex flex-wrap items-baseline gap-x-3 gap-y-1">
+        <h3 className="mr-auto font-semibold">
+          <bdi>{what}</bdi> <span className="font-normal">needs your go-ahead</span>
+        </h3>
+        {severity !== undefined && <Fact label="Severity">{severity}</Fact>}
+        {chain !== undefined && <Fact label="Approval">{`${chain.step} of ${chain.of}`}</Fact>}
+        {secondsLeft !== undefined && secondsLeft > 0 && (
+          <span role="timer" aria-live="off" className="font-mono text-sm text-approval">
+            <span className="sr-only">Time left: </span>
+            {clockTime(secondsLeft)}
+          </span>
+        )}
+      </header>
+      {hint !== undefined && isForPeople(hint) && <p className="whitespace-pre-wrap">{hint}</p>}
+      {hasArguments && <Values value={tool.input} />}
+      {metadata !== undefined && <Values value={metadata} />}
+      <p className="text-sm text-ink-2">
+        Tool <code className="font-mono">{tool.toolName}</code>
+        {Object.hasOwn(browserTools, tool.toolName) && ", runs in this browser"}
+      </p>
+      {payload !== undefined && <PayloadField id={`${id}-payload`} payload={payload} onChanges={onChanges} />}
+    </>
+  );
+}
+
+function Fact({ label, children }: { label: string; children: string }) {
+  return (
+    <span className="rounded-full border border-approval-line px-2 text-sm text-approval">
+      {label}: {children}
+    </span>
+  );
+}
+
+/** The server takes the arguments as they were shown, so what can be proposed is what the tool has asked for. */
+function PayloadField(props: { id: string; payload: unknown; onChanges: ((changes: Changes) => void) | undefined }) {
+  const [text, setText] = useState(() => JSON.stringify(props.payload, null, 2));
+  const [isValid, setIsValid] = useState(true);
+  const change = (changed: string) => {
+    setText(changed);
+    let payload: unknown;
+    let isJson = true;
+    try {
+      payload = JSON.parse(changed);
+    } catch {
+      isJson = false;
+    }
+    setIsValid(isJson);
+    props.onChanges?.({ payload, isValid: isJson });
+  };
+  return (
+    <div className="grid gap-1">
+      <label htmlFor={props.id} className="text-sm font-medium">
+        What the tool is told (JSON)
+      </label>
+      <textarea
+        id={props.id}
+        value={text}
+        readOnly={props.onChanges === undefined}
+        rows={Math.min(10, text.split("\n").length)}
+        spellCheck={false}
+        aria-invalid={!isValid}
+        aria-describedby={`${props.id}-note`}
+        onChange={(event) => change(event.target.value)}
+        className="rounded-md border border-line-strong bg-card p-2 font-mono text-sm"
+      />
+      <p id={`${props.id}-note`} className={`text-sm ${isValid ? "text-ink-2" : "text-error"}`}>
+        {isValid
+          ? "Goes to the tool with your approval. Its arguments stay as they are above."
+          : "This is not JSON yet."}
+      </p>
+    </div>
+  );
+}

@@ -1,0 +1,107 @@
+import { fireEvent, screen } from "@testing-library/react";
+import { expect, test } from "vitest";
+import { assistant, fill, press, show, words } from "./testing.tsx";
+
+function question(input: object): object {
+  return { type: "tool-adk_request_input", toolCallId: "q", state: "input-available", input };
+}
+
+function answered(output: unknown) {
+  return [[{ toolName: "adk_request_input", toolCallId: "q", output }]];
+}
+
+test("a question without a schema is answered in words", () => {
+  const { onToolOutput } = show([assistant(question({ message: "Which city?", response_schema: null }))]);
+  expect(screen.getByRole("heading", { name: "Which city?" })).toBeDefined();
+  fill("Your answer", "Tokyo");
+  press("Answer");
+  expect(onToolOutput.mock.calls).toEqual(answered("Tokyo"));
+  expect(words()).toContain("Answer sent");
+  expect(screen.queryByRole("button", { name: "Answer" })).toBeNull();
+});
+
+test("an object becomes a field for each property", () => {
+  const schema = {
+    type: "object",
+    required: ["name", "kind", "nights"],
+    properties: {
+      name: { type: "string", title: "Name", description: "As in the passport" },
+      nights: { type: "integer", default: 2 },
+      price: { type: "number" },
+      breakfast: { type: "boolean" },
+      kind: { $ref: "#/$defs/Kind" },
+      note: { anyOf: [{ type: "string" }, { type: "null" }], default: null },
+      guests: { type: "array" },
+    },
+    $defs: { Kind: { enum: ["single", 2], type: "string" } },
+  };
+  const { onToolOutput } = show([assistant(question({ response_schema: schema }))]);
+  expect(words()).toContain("As in the passport");
+  fill("Name", "Hanako");
+  fill("price (optional)", "12.5");
+  fireEvent.click(screen.getByRole("checkbox", { name: "breakfast" }));
+  fireEvent.change(screen.getByRole("combobox", { name: "kind" }), { target: { value: "2" } });
+  fill("note (optional)", "late");
+  fill("guests (JSON) (optional)", '["a"]');
+  press("Answer");
+  expect(onToolOutput.mock.calls).toEqual(
+    answered({ name: "Hanako", nights: 2, price: 12.5, breakfast: true, kind: 2, note: "late", guests: ["a"] }),
+  );
+});
+
+test("an answer that does not fit is not sent, and each field says why", () => {
+  const properties = {
+    name: { type: "string" },
+    nights: { type: "integer" },
+    price: { type: "number" },
+    kind: { enum: ["a"] },
+    list: { type: "array" },
+  };
+  const { onToolOutput } = show([
+    assistant(question({ response_schema: { type: "object", properties, required: Object.keys(properties) } })),
+  ]);
+  fill("nights", "1.5");
+  fill("price", "dear");
+  fill("list (JSON)", "[");
+  press("Answer");
+  expect(onToolOutput).not.toHaveBeenCalled();
+  for (const reason of [
+    "Please fill this in.",
+    "This must be a whole number.",
+    "This must be a number.",
+    "Please choose.",
+    "This is not JSON yet.",
+  ])
+    expect(words()).toContain(reason);
+  expect(screen.getByRole("textbox", { name: "name" }).getAttribute("aria-invalid")).toBe("true");
+});
+
+test.each([
+  [{ type: "integer" }, "7", 7],
+  [{ type: "object" }, '{"a":1}', { a: 1 }],
+  [{ type: "array", items: {} }, "[1]", [1]],
+  [{ anyOf: [{ type: "string" }, { type: "integer" }] }, '"x"', "x"],
+  [{ $ref: "#/$defs/None" }, "words", "words"],
+])("a schema that is no object with properties has one field: %j", (schema, text, expected) => {
+  const { onToolOutput } = show([assistant(question({ response_schema: schema }))]);
+  fill(/^Your answer/, text);
+  press("Answer");
+  expect(onToolOutput.mock.calls).toEqual(answered(expected));
+});
+
+test("a schema that refers to itself makes a form all the same", () => {
+  show([assistant(question({ response_schema: { $ref: "#/$defs/A", $defs: { A: { $ref: "#/$defs/A" } } } }))]);
+  expect(screen.getByRole("button", { name: "Answer" })).toBeDefined();
+});
+
+test("what was handed along with the question is shown", () => {
+  show([assistant(question({ message: "Right?", payload: { city: "Tokyo" } }))]);
+  expect(words()).toContain("cityTokyo");
+});
+
+test("the answer of somebody else takes the place of the form", () => {
+  const { update } = show([assistant(question({ message: "Which city?" }))]);
+  update([assistant({ ...question({ message: "Which city?" }), state: "output-available", output: "Kyoto" })]);
+  expect(screen.queryByRole("button", { name: "Answer" })).toBeNull();
+  expect(words()).toContain("Completed");
+});

@@ -1,0 +1,107 @@
+/** One call of a tool: its state, its arguments as they come, and what came of it. */
+import { Ban, Check, ChevronRight, CircleAlert, Hourglass, LoaderCircle, Send } from "lucide-react";
+import { browserTools } from "../tools/index.ts";
+import { ApprovalCard } from "./ApprovalCard.tsx";
+import { InputForm } from "./InputForm.tsx";
+import { type AboutApproval, isForm, isRecord, type ToolPart } from "./parts.ts";
+import { Values } from "./Values.tsx";
+import { inOneLine, visible } from "./words.ts";
+
+export interface ToolCardProps {
+  id: string;
+  tool: ToolPart;
+  about: AboutApproval;
+  /** The message of this call is still being told. */
+  isStreaming: boolean;
+  hasFailed: boolean;
+}
+
+type View = { words: string; icon: typeof Check; hue: string; spins?: boolean };
+
+export function ToolCard({ id, tool, about, isStreaming, hasFailed }: ToolCardProps) {
+  if (tool.state === "approval-requested" && tool.approval !== undefined)
+    return <ApprovalCard id={id} tool={tool} approval={tool.approval} about={about} hasFailed={hasFailed} />;
+  if (isForm(tool)) return <InputForm id={id} tool={tool} hasFailed={hasFailed} />;
+  const view = viewOf(tool, isStreaming);
+  const outcome = outcomeOf(tool);
+  const Icon = view.icon;
+  return (
+    <div
+      id={id}
+      role="group"
+      tabIndex={-1}
+      aria-label={`${tool.toolName}: ${view.words}`}
+      className="rounded-xl border border-line bg-card"
+    >
+      <details className="group">
+        <summary className="flex list-none items-center gap-2.5 rounded-xl px-3 py-2.5">
+          <Icon size={16} aria-hidden className={`shrink-0 ${view.hue} ${view.spins ? "animate-spin" : ""}`} />
+          <span className="truncate font-mono text-sm font-semibold sm:shrink-0">{tool.toolName}</span>
+          <bdi className="min-w-0 truncate max-sm:hidden font-mono text-xs text-ink-2">{inOneLine(tool.input)}</bdi>
+          <span className={`ml-auto shrink-0 text-sm ${view.hue}`}>{view.words}</span>
+          <ChevronRight size={16} aria-hidden className="shrink-0 text-ink-2 group-open:rotate-90" />
+        </summary>
+        <div className="grid gap-3 border-t border-line px-3 py-3 text-sm">
+          <Section title="Arguments" value={tool.input} />
+          {tool.output !== undefined && <Section title="Result" value={tool.output} />}
+        </div>
+      </details>
+      {outcome !== undefined && <p className="border-t border-line px-3 py-2 text-sm whitespace-pre-wrap">{outcome}</p>}
+    </div>
+  );
+}
+
+function Section({ title, value }: { title: string; value: unknown }) {
+  const isEmpty = value === undefined || (isRecord(value) && Object.keys(value).length === 0);
+  return (
+    <div>
+      <h3 className="mb-1 text-xs font-medium text-ink-2">{title}</h3>
+      {isEmpty ? <p className="text-ink-2">none</p> : <Values value={value} />}
+    </div>
+  );
+}
+
+function viewOf(tool: ToolPart, isStreaming: boolean): View {
+  switch (tool.state) {
+    case "input-streaming":
+      if (!isStreaming) return { words: "Not finished", icon: Hourglass, hue: "text-ink-2" };
+      return { words: "Reading arguments", icon: LoaderCircle, hue: "text-tool", spins: true };
+    case "input-available":
+      return {
+        words: isBrowserTool(tool) ? "Running in this browser" : "Running",
+        icon: LoaderCircle,
+        hue: "text-tool",
+        spins: true,
+      };
+    case "approval-requested":
+      return { words: "Waits for you", icon: Hourglass, hue: "text-approval" };
+    case "approval-responded":
+      return { words: "Answer sent", icon: Send, hue: "text-approval" };
+    case "output-available":
+      if (tool.isPreliminary) return { words: "Working", icon: LoaderCircle, hue: "text-tool", spins: isStreaming };
+      return { words: "Completed", icon: Check, hue: "text-ok" };
+    case "output-denied":
+      return { words: "Denied", icon: Ban, hue: "text-approval" };
+    case "output-error":
+      return { words: "Failed", icon: CircleAlert, hue: "text-error" };
+    default:
+      return { words: tool.state, icon: Hourglass, hue: "text-ink-2" };
+  }
+}
+
+/** What everybody wants to know, without opening the card. */
+function outcomeOf(tool: ToolPart): string | undefined {
+  const { approval, output } = tool;
+  if (tool.state === "output-error") return visible(tool.errorText ?? "The tool has failed.");
+  if (tool.state === "output-denied")
+    return approval?.reason ? `This was denied: ${visible(approval.reason)}` : "This was denied.";
+  if (tool.state !== "output-available" || !isRecord(output)) return undefined;
+  const currency = typeof output.currency === "string" ? ` ${output.currency}` : "";
+  const balance = typeof output.balance === "number" ? `New balance: ${output.balance}${currency}` : "";
+  const message = typeof output.message === "string" ? output.message : "";
+  return visible([message, balance].filter(Boolean).join(" ")) || undefined;
+}
+
+function isBrowserTool({ toolName }: ToolPart): boolean {
+  return Object.hasOwn(browserTools, toolName);
+}

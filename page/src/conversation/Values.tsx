@@ -1,0 +1,35 @@
+/** Arguments and results, whole: what is approved must be seen. */
+import { isRecord } from "./parts.ts";
+import { visible } from "./words.ts";
+
+export function Values({ value }: { value: unknown }) {
+  if (!isRecord(value)) return <Value value={value} />;
+  return (
+    <dl className="grid grid-cols-[fit-content(40%)_minmax(0,1fr)] gap-x-4 gap-y-1">
+      {Object.entries(value).map(([name, entry]) => (
+        <div key={name} className="contents">
+          <dt className="text-ink-2">{visible(name)}</dt>
+          <dd>
+            <Value value={entry} />
+          </dd>
+        </div>
+      ))}
+    </dl>
+  );
+}
+
+function Value({ value }: { value: unknown }) {
+  const isPlain = typeof value === "string" || typeof value === "number" || typeof value === "boolean";
+  if (isPlain) return <bdi className="whitespace-pre-wrap">{visible(String(value))}</bdi>;
+  if (value === undefined) return null;
+  return (
+    <pre
+      className="max-h-80 overflow-auto font-mono text-xs whitespace-pre-wrap"
+      tabIndex={0}
+      role="group"
+      aria-label="JSON"
+    >
+      {visible(JSON.stringify(value, null, 2))}
+    </pre>
+  );
+}

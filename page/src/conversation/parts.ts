@@ -1,0 +1,135 @@
+/** What is read of messages and their parts: the same for every release of the AI SDK, and for any tools. */
+import type { UIMessage } from "ai";
+
+export type Part = UIMessage["parts"][number];
+
+export interface ToolApproval {
+  id: string;
+  approved?: boolean;
+  reason?: string;
+  /** From version 7 on: what `data-adk-approval` says, too. */
+  descriptor?: unknown;
+}
+
+export interface ToolPart {
+  toolName: string;
+  toolCallId: string;
+  state: string;
+  input: unknown;
+  output: unknown;
+  errorText: string | undefined;
+  approval: ToolApproval | undefined;
+  isPreliminary: boolean;
+}
+
+export const REQUEST_INPUT = "adk_request_input";
+
+export function toolPart(part: Part): ToolPart | undefined {
+  if (part.type !== "dynamic-tool" && !part.type.startsWith("tool-")) return undefined;
+  const fields = part as Record<string, unknown>;
+  return {
+    toolName: part.type === "dynamic-tool" ? String(fields.toolName) : part.type.slice("tool-".length),
+    toolCallId: String(fields.toolCallId),
+    state: String(fields.state),
+    input: fields.input,
+    output: fields.output,
+    errorText: typeof fields.errorText === "string" ? fields.errorText : undefined,
+    approval: isRecord(fields.approval) ? (fields.approval as unknown as ToolApproval) : undefined,
+    isPreliminary: fields.preliminary === true,
+  };
+}
+
+/** Our own notes on a part: who speaks, and how. */
+export interface AdkMetadata {
+  author?: string;
+  transcript?: boolean;
+  replaced?: boolean;
+}
+
+export function adkMetadata(part: Part): AdkMetadata {
+  const fields = part as Record<string, unknown>;
+  const metadata = fields.providerMetadata ?? fields.callProviderMetadata;
+  return isRecord(metadata) && isRecord(metadata.adk) ? metadata.adk : {};
+}
+
+/** Our own notes on a message. */
+export interface MessageNotes {
+  interrupted?: boolean;
+  limit?: string;
+}
+
+export function messageNotes(message: UIMessage): MessageNotes {
+  return isRecord(message.metadata) ? message.metadata : {};
+}
+
+/** What a person is told of an approval beside the call itself. All of it may be missing. */
+export interface AboutApproval {
+  hint?: string;
+  payload?: unknown;
+  deadline?: string;
+  severity?: string;
+  metadata?: Record<string, unknown>;
+  chain?: { step: number; of: number };
+}
+
+export function aboutApproval(message: UIMessage, approval: ToolApproval): AboutApproval {
+  const told = message.parts.find(
+    (part) => part.type === "data-adk-approval" && "id" in part && part.id === approval.id,
+  );
+  const about = told !== undefined && "data" in told ? told.data : approval.descriptor;
+  if (!isRecord(about)) return {};
+  const { hint, payload, deadline, severity, metadata, chain } = about;
+  const isChain = isRecord(chain) && typeof chain.step === "number" && typeof chain.of === "number";
+  return {
+    ...(typeof hint === "string" && hint !== "" && { hint }),
+    ...(payload !== undefined && payload !== null && { payload }),
+    ...(typeof deadline === "string" && { deadline }),
+    ...(typeof severity === "string" && { severity }),
+    ...(isRecord(metadata) && { metadata }),
+    ...(isChain && { chain: chain as { step: number; of: number } }),
+  };
+}
+
+export interface WaitingCall {
+  approvalId: string;
+  toolCallId: string;
+  toolName: string;
+}
+
+export function waitingApprovals(messages: UIMessage[]): WaitingCall[] {
+  const tools = messages.flatMap(({ parts }) => parts.map(toolPart).filter((tool) => tool !== undefined));
+  return tools.flatMap(({ state, approval, toolCallId, toolName }) =>
+    state === "approval-requested" && approval !== undefined ? [{ approvalId: approval.id, toolCallId, toolName }] : [],
+  );
+}
+
+/** The ids of the cards that a person has to answer, approvals and forms, in their order. */
+export function waitingCards(messages: UIMessage[]): string[] {
+  return messages.flatMap(({ id, parts }) =>
+    parts.flatMap((part) => {
+      const tool = toolPart(part);
+      return tool !== undefined && isForPerson(tool) ? [cardId(id, tool.toolCallId)] : [];
+    }),
+  );
+}
+
+export function isForm(tool: ToolPart): boolean {
+  return tool.toolName === REQUEST_INPUT && tool.state === "input-available";
+}
+
+function isForPerson(tool: ToolPart): boolean {
+  return tool.state === "approval-requested" || isForm(tool);
+}
+
+/** Where a card is in the document. Calls of two messages may have the same id. */
+export function cardId(messageId: string, toolCallId: string): string {
+  return `call-${messageId}-${toolCallId}`;
+}
+
+export function textOf(message: UIMessage): string {
+  return message.parts.flatMap((part) => (part.type === "text" ? [part.text] : [])).join("\n\n");
+}
+
+export function isRecord(value: unknown): value is Record<string, unknown> {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
+}

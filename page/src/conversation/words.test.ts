@@ -1,0 +1,48 @@
+import { expect, test } from "vitest";
+import { errorSentence, humanise, inOneLine, limitSentence, sentence, visible } from "./words.ts";
+
+test("names of tools become words", () => {
+  expect(humanise("process_payment")).toBe("Process payment");
+  expect(humanise("bookRoom")).toBe("Book room");
+  expect(humanise("mail.send-now")).toBe("Mail send now");
+  expect(humanise("__")).toBe("__");
+});
+
+test("arguments with telling names go into the sentence", () => {
+  expect(sentence("process_payment", { amount: 50, recipient: "Hanako", currency: "USD" })).toBe(
+    "Process payment of 50 USD to Hanako",
+  );
+  expect(sentence("get_weather", { location: "Tokyo" })).toBe("Get weather in Tokyo");
+  expect(sentence("book_room", { hotel: "Ryokan", nights: 2 })).toBe("Book room");
+  expect(sentence("get_location", undefined)).toBe("Get location");
+});
+
+test("what is too long or no single value stays out of the sentence", () => {
+  expect(sentence("pay", { amount: { value: 1 }, recipient: "x".repeat(41), to: "" })).toBe("Pay");
+});
+
+test("characters that hide or turn others round are shown by their numbers", () => {
+  expect(visible("pay \u202e05\u202c to\u200b me\u0000")).toBe("pay \\u202e05\\u202c to\\u200b me\\u0000");
+  expect(visible("花子さん 👩‍👧 é\n\t")).toBe("花子さん 👩‍👧 é\n\t");
+  expect(sentence("pay", { recipient: "\u202eeve" })).toBe("Pay to \\u202eeve");
+});
+
+test("arguments in one line are short", () => {
+  expect(inOneLine({ track: 1, name: "a b", list: [1] })).toBe("track: 1, name: a b, list: [1]");
+  expect(inOneLine(undefined)).toBe("");
+  expect(inOneLine({ text: "x".repeat(500) }).length).toBeLessThan(210);
+});
+
+test("the server's refusals are read for their sentence", () => {
+  expect(errorSentence(new Error('{"error":{"code":"run-active","message":"This chat is still answering."}}'))).toBe(
+    "This chat is still answering.",
+  );
+  expect(errorSentence(new Error("Failed to fetch"))).toBe("Failed to fetch");
+  expect(errorSentence(new Error('{"detail":1}'))).toBe('{"detail":1}');
+  expect(errorSentence(new Error(""))).toBe("Something went wrong.");
+});
+
+test("limits are told in words, also those that are new", () => {
+  expect(limitSentence("time")).toContain("too long");
+  expect(limitSentence("patience")).toContain("patience");
+});

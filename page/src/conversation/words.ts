@@ -1,0 +1,83 @@
+/** What is said about calls, in words, for tools of which nothing is known but their names. */
+import { isRecord } from "./parts.ts";
+
+/** `process_payment`, `processPayment` -> "Process payment". */
+export function humanise(name: string): string {
+  const words = name
+    .replace(/([a-z\d])([A-Z])/g, "$1 $2")
+    .replace(/[_\-.\s]+/g, " ")
+    .trim()
+    .toLowerCase();
+  return words === "" ? name : words[0]!.toUpperCase() + words.slice(1);
+}
+
+/** Names of arguments that read well behind the name of a tool. */
+const LINKS: [word: string, names: string[]][] = [
+  ["of", ["amount"]],
+  ["to", ["recipient", "to"]],
+  ["from", ["sender", "from"]],
+  ["in", ["location", "city", "place"]],
+];
+const MAX_IN_SENTENCE = 40;
+
+/** "Process payment of 50 USD to Hanako", as far as the arguments have names that say it. */
+export function sentence(toolName: string, input: unknown): string {
+  if (!isRecord(input)) return humanise(toolName);
+  const said = LINKS.flatMap(([word, names]) => {
+    const value = names.map((name) => input[name]).find(isShort);
+    if (value === undefined) return [];
+    const unit = names.includes("amount") && isShort(input.currency) ? ` ${input.currency}` : "";
+    return [`${word} ${visible(String(value))}${visible(unit)}`];
+  });
+  return [humanise(toolName), ...said].join(" ");
+}
+
+/** In one line, for the head of a card and for the names of its buttons. */
+export function inOneLine(input: unknown): string {
+  const text = isRecord(input)
+    ? Object.entries(input)
+        .map(([name, value]) => `${name}: ${typeof value === "string" ? value : JSON.stringify(value)}`)
+        .join(", ")
+    : input === undefined
+      ? ""
+      : JSON.stringify(input);
+  return visible(text.length > 200 ? `${text.slice(0, 200)}…` : text);
+}
+
+/** Characters that are not seen, but turn what stands beside them round: nobody may approve what they hide. */
+export function visible(text: string): string {
+  return text.replace(
+    /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u061c\u200b\u200e\u200f\u202a-\u202e\u2060\u2066-\u2069\ufeff]/g,
+    (character) => `\\u${character.charCodeAt(0).toString(16).padStart(4, "0")}`,
+  );
+}
+
+/** ADK's own hint is addressed to a program. */
+export function isForPeople(hint: string): boolean {
+  return !/FunctionResponse/.test(hint);
+}
+
+const LIMITS: Record<string, string> = {
+  time: "The answer took too long and was ended here.",
+  size: "The answer grew too large and was ended here.",
+  "model-calls": "The agent has used up its steps for one answer.",
+};
+
+export function limitSentence(limit: string): string {
+  return LIMITS[limit] ?? `The answer was ended by a limit: ${limit}.`;
+}
+
+/** Refusals of the server are JSON with a sentence in it. */
+export function errorSentence(error: Error): string {
+  try {
+    const body: unknown = JSON.parse(error.message);
+    if (isRecord(body) && isRecord(body.error) && typeof body.error.message === "string") return body.error.message;
+  } catch {
+    // no JSON
+  }
+  return error.message.trim() || "Something went wrong.";
+}
+
+function isShort(value: unknown): value is string | number {
+  return typeof value === "number" || (typeof value === "string" && value !== "" && value.length <= MAX_IN_SENTENCE);
+}

@@ -1,0 +1,129 @@
+/** What is on the wire: chunks, the message they made, requests, bytes. Draws nothing unless it is open. */
+import type { UIMessage } from "ai";
+import { Download, Trash2, X } from "lucide-react";
+import { type ReactNode, useEffect, useState, useSyncExternalStore } from "react";
+import { ChunkList } from "./ChunkList.tsx";
+import { FAMILY_COLOUR, FAMILY_NAME } from "./colours.ts";
+import { MessageView, RawView, RequestView } from "./details.tsx";
+import type { Family, WireEntry, WireLog } from "./log.ts";
+import { downloadRecording } from "./recording.ts";
+import { countFamilies, entriesOf, figuresOfLastTurn, foldedRows, isChunk, type Picked } from "./rows.ts";
+import { panelId, Tabs, tabId } from "./Tabs.tsx";
+
+export { PartTicks } from "./PartTicks.tsx";
+export type { Picked } from "./rows.ts";
+
+const TABS = ["Chunks", "Message", "Request", "Raw"] as const;
+
+export interface InspectorProps {
+  log: WireLog;
+  messages: UIMessage[];
+  picked?: Picked;
+  onPick(picked?: Picked): void;
+  onClose(): void;
+}
+
+export function Inspector({ log, messages, picked, onPick, onClose }: InspectorProps): ReactNode {
+  useSyncExternalStore(log.subscribe, () => log.version);
+  const [tab, setTab] = useState<(typeof TABS)[number]>("Chunks");
+  useEffect(() => {
+    if (picked !== undefined) setTab("Chunks");
+  }, [picked]);
+  const entries = log.entries();
+  return (
+    <section aria-label="Inspector" className="flex h-full min-h-0 flex-col bg-card text-ink">
+      <header className="flex flex-wrap items-center gap-1 border-b border-line p-2">
+        <Tabs names={TABS} chosen={tab} onChoose={setTab} />
+        <div className="ml-auto flex">
+          <Action label="Download recording" onClick={() => downloadRecording(log)} icon={Download} />
+          <Action label="Clear the log" onClick={() => log.clear()} icon={Trash2} />
+          <Action label="Close the inspector" onClick={onClose} icon={X} />
+        </div>
+      </header>
+      <div role="tabpanel" id={panelId(tab)} aria-labelledby={tabId(tab)} className="flex min-h-0 flex-1 flex-col">
+        {tab === "Chunks" && <Chunks log={log} entries={entries} picked={picked} onPick={onPick} />}
+        {tab === "Message" && <MessageView messages={messages} picked={picked} />}
+        {tab === "Request" && <RequestView entries={entries} />}
+        {tab === "Raw" && <RawView entries={entries} />}
+      </div>
+    </section>
+  );
+}
+
+interface ChunksProps {
+  log: WireLog;
+  entries: readonly WireEntry[];
+  picked: Picked | undefined;
+  onPick(picked?: Picked): void;
+}
+
+function Chunks({ log, entries, picked, onPick }: ChunksProps) {
+  const [chosen, setChosen] = useState<ReadonlySet<Family>>(new Set());
+  const ofPart = picked === undefined ? entries : entriesOf(log, picked);
+  const shown = chosen.size === 0 ? ofPart : ofPart.filter(({ family }) => chosen.has(family));
+  const { firstChunkMs, lastChunkMs } = figuresOfLastTurn(entries);
+  const toggle = (family: Family) => {
+    const next = new Set(chosen);
+    if (!next.delete(family)) next.add(family);
+    setChosen(next);
+  };
+  return (
+    <>
+      <dl className="grid grid-cols-4 gap-2 border-b border-line px-3 py-2.5">
+        <Figure name="first chunk" value={firstChunkMs === undefined ? "–" : `${Math.round(firstChunkMs)} ms`} />
+        <Figure name="last turn" value={lastChunkMs === undefined ? "–" : `${(lastChunkMs / 1000).toFixed(1)} s`} />
+        <Figure name="chunks" value={String(entries.filter(isChunk).length)} />
+        <Figure name="pings" value={String(log.pings)} />
+      </dl>
+      {picked === undefined ? null : (
+        <p className="flex items-center justify-between gap-2 border-b border-line px-3 py-2 text-sm">
+          <span className="min-w-0 truncate">
+            {log.part(picked.messageId, picked.partKey)?.count ?? 0} chunks of{" "}
+            <span className="font-mono text-xs">{picked.partKey}</span>
+          </span>
+          <button type="button" className="shrink-0 underline" onClick={() => onPick(undefined)}>
+            Show all
+          </button>
+        </p>
+      )}
+      <div role="group" aria-label="Families" className="flex flex-wrap gap-1.5 border-b border-line px-3 py-2.5">
+        {[...countFamilies(ofPart)].map(([family, count]) => (
+          <button
+            key={family}
+            type="button"
+            aria-pressed={chosen.has(family)}
+            onClick={() => toggle(family)}
+            className="flex items-center gap-1.5 rounded-full border border-line px-2.5 py-1 text-xs aria-pressed:border-ink aria-pressed:bg-paper-2"
+          >
+            <span className={`size-2 rounded-full ${FAMILY_COLOUR[family]}`} />
+            {FAMILY_NAME[family]} <span className="font-mono text-ink-2">{count}</span>
+          </button>
+        ))}
+      </div>
+      <ChunkList rows={foldedRows(shown)} />
+    </>
+  );
+}
+
+function Figure({ name, value }: { name: string; value: string }) {
+  return (
+    <div>
+      <dt className="text-xs text-ink-2">{name}</dt>
+      <dd className="font-mono text-sm">{value}</dd>
+    </div>
+  );
+}
+
+function Action(props: { label: string; onClick(): void; icon: typeof X }) {
+  return (
+    <button
+      type="button"
+      aria-label={props.label}
+      title={props.label}
+      onClick={props.onClick}
+      className="grid size-7 place-items-center rounded-md text-ink-2 hover:bg-paper-2 hover:text-ink"
+    >
+      <props.icon size={16} aria-hidden />
+    </button>
+  );
+}

@@ -1,0 +1,77 @@
+/** The log as JSON lines, in the format of `adk-stream record`: `adk-stream replay` serves them. */
+import type { WireEntry, WireLog } from "./log.ts";
+
+type Line = [at: number, text: string];
+
+export function recordingOf(log: WireLog): string {
+  const lines: Line[] = [];
+  const begun = new Set<number>();
+  for (const entry of log.entries()) {
+    if (entry.kind === "failure") continue;
+    const { exchange, kind } = entry;
+    // Its beginning was so long ago that the log no longer has it.
+    if (!begun.has(exchange.number) && kind !== "request" && kind !== "open") lines.push(beginning(entry));
+    begun.add(exchange.number);
+    lines.push(...linesOf(entry));
+  }
+  // Voice that came within a second is one entry, though other frames came in between.
+  lines.sort(([one], [other]) => one - other);
+  return lines.map(([at, text]) => `{"at":${seconds(at - log.beganAt)},${text}}\n`).join("");
+}
+
+export function downloadRecording(log: WireLog): void {
+  const url = URL.createObjectURL(new Blob([recordingOf(log)], { type: "application/jsonl" }));
+  const link = document.createElement("a");
+  link.href = url;
+  link.download = `chat-${new Date().toISOString().slice(0, 19).replaceAll(":", "-")}.jsonl`;
+  link.click();
+  URL.revokeObjectURL(url);
+}
+
+function beginning({ at, exchange }: WireEntry): Line {
+  const { method, path } = exchange;
+  const fields = method === undefined ? { direction: "open", path } : { direction: "request", method, path };
+  return [at, `"exchange":${exchange.number},${inner(fields)}`];
+}
+
+function linesOf(entry: WireEntry): Line[] {
+  const { at, exchange, kind, direction, raw, status, voice } = entry;
+  const by = direction === "sent" ? "client" : "server";
+  const line = (fields: object, more = ""): Line => [at, `"exchange":${exchange.number},${inner(fields)}${more}`];
+  switch (kind) {
+    case "request":
+      return [line({ direction: kind, method: exchange.method, path: exchange.path }, told("body", raw))];
+    case "response":
+      return [line({ direction: kind, status }, told("body", raw))];
+    case "chunk":
+      return [line({ direction: kind }, raw === "[DONE]" ? ',"chunk":"[DONE]"' : told("chunk", raw))];
+    case "open":
+      return [line({ direction: kind, path: exchange.path })];
+    case "close":
+      return [line({ direction: kind, by, code: status })];
+    case "frame":
+      if (voice === undefined) return [line({ direction: kind, by }, told("frame", raw))];
+      return voice.map(({ at, bytes }) => [at, line({ direction: kind, by, bytes })[1]]);
+    case "failure":
+      return [];
+  }
+}
+
+/** As it was on the wire: numbers may be larger than ours. Line ends are only between values. */
+function told(name: string, raw: string): string {
+  if (raw === "") return "";
+  try {
+    JSON.parse(raw);
+    return `,"${name}":${raw.replaceAll(/[\r\n]+/g, " ")}`;
+  } catch {
+    return `,"text":${JSON.stringify(raw)}`;
+  }
+}
+
+function inner(fields: object): string {
+  return JSON.stringify(fields).slice(1, -1);
+}
+
+function seconds(ms: number): number {
+  return Math.round(ms) / 1000;
+}

@@ -1,0 +1,18 @@
+/** The same tests with the AI SDK 6. */
+import { fileURLToPath } from "node:url";
+import { defineConfig, mergeConfig } from "vitest/config";
+import base from "./vite.config.ts";
+
+const sdk = (path: string) => fileURLToPath(new URL(`./node_modules/ai-sdk-react-6/${path}`, import.meta.url));
+
+export default mergeConfig(
+  base,
+  defineConfig({
+    resolve: {
+      alias: [
+        { find: /^ai$/, replacement: sdk("node_modules/ai/dist/index.mjs") },
+        { find: /^@ai-sdk\/react$/, replacement: sdk("dist/index.mjs") },
+      ],
+    },
+  }),
+);
