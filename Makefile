@@ -1,5 +1,6 @@
 # Two commands for newcomers: `make demo` and `make test`. Each sets up whatever it needs, once.
-.PHONY: demo test test-python test-clients test-faults setup lint typecheck check-core faults bench test-gemini constraints clean
+.PHONY: demo page wheel pictures test test-python test-clients test-faults test-page test-browser setup lint typecheck check-core \
+	faults bench test-gemini constraints clean
 .DELETE_ON_ERROR:
 
 PYTHON ?= python3
@@ -8,18 +9,50 @@ RUN := PATH="$(CURDIR)/$(BIN):$$PATH"
 # uv where it can be had, for speed; pip otherwise.
 INSTALL := $(BIN)/uv pip install --python $(BIN)/python
 FALLBACK := $(BIN)/python -m pip install
+NPM_INSTALL := PATH="$(CURDIR)/$(BIN):$$PATH" npm install --no-audit --no-fund --ignore-scripts --no-save
 
+# What the command serves at `/`. All of it is there when its first file is.
+PAGE := src/adk_stream_protocol/demo/page/index.html
+PAGE_SOURCES := $(shell find page/src page/scripts client/src -type f ! -name '*.test.*' 2>/dev/null) \
+	$(wildcard page/*.json page/*.html page/vite.config.ts)
+
+# The chat API works without the page, and then `/` says how to use it.
 demo: .venv/.ready
+	@$(MAKE) --no-print-directory page || echo "== the page could not be built: going on without it"
 	@$(BIN)/adk-stream demo $(ARGS)
 
-setup: .venv/.ready tests/conformance/node_modules/.ready client/node_modules/.ready
+page: $(PAGE)
 
-test: setup lint
+wheel: $(PAGE)
+	@$(BIN)/python -m hatchling build
+
+setup: .venv/.ready tests/conformance/node_modules/.ready client/node_modules/.ready page/node_modules/.ready \
+	tests/browser/node_modules/.ready
+
+test: setup lint page
 	@echo "== tests, two parts at a time; each tells when it is done"
-	@$(MAKE) --no-print-directory -j2 --output-sync=target test-python test-clients test-faults check-core
+	@$(MAKE) --no-print-directory -j2 --output-sync=target \
+		test-python test-browser test-clients test-page test-faults check-core
 
-test-python: setup
-	@$(RUN) $(BIN)/python -m pytest -q --ignore=tests/protocol --ignore=tests/conformance --ignore=tests/faults
+test-python: setup page
+	@$(RUN) $(BIN)/python -m pytest -q --ignore=tests/protocol --ignore=tests/conformance --ignore=tests/faults \
+		--ignore=tests/browser
+
+# The page's own tests; it is built already, and others read it meanwhile.
+test-page: setup page
+	@cd page && PATH="$(CURDIR)/$(BIN):$$PATH" npm run --silent typecheck
+	@cd page && PATH="$(CURDIR)/$(BIN):$$PATH" npm run --silent test:unit
+	@cd page && PATH="$(CURDIR)/$(BIN):$$PATH" node scripts/check-size.ts
+
+# The page in a real Chromium.
+test-browser: setup page
+	@cd tests/browser && PATH="$(CURDIR)/$(BIN):$$PATH" npm test --silent
+
+# What the README shows is what the tests have seen.
+pictures: test-browser
+	@for pair in approval:approval-desktop-light inspector:inspector-desktop-light markdown:markdown-desktop-dark \
+		live:live-desktop-dark; do \
+		cp tests/browser/screenshots/$${pair#*:}.png docs/pictures/$${pair%%:*}.png; done
 
 # Races, kills, drops and generated cases at a tenth of their figures.
 test-faults: setup
@@ -67,13 +100,27 @@ test-gemini: setup
 # From the lock, but not `npm ci`: that refuses a lock whose optional binaries of other platforms a mirror lacks.
 tests/conformance/node_modules/.ready: tests/conformance/package.json tests/conformance/package-lock.json .venv/.ready
 	@echo "== setting up the AI SDK releases of the conformance tests"
-	cd tests/conformance && PATH="$(CURDIR)/$(BIN):$$PATH" npm install --no-audit --no-fund --ignore-scripts --no-save
+	cd tests/conformance && $(NPM_INSTALL)
 	@touch $@
 
 client/node_modules/.ready: client/package.json client/package-lock.json .venv/.ready
 	@echo "== setting up the npm package"
-	cd client && PATH="$(CURDIR)/$(BIN):$$PATH" npm install --no-audit --no-fund --ignore-scripts --no-save
+	cd client && $(NPM_INSTALL)
 	@touch $@
+
+page/node_modules/.ready: page/package.json page/package-lock.json | .venv/.ready
+	@echo "== setting up what the page is built with"
+	cd page && $(NPM_INSTALL)
+	@touch $@
+
+tests/browser/node_modules/.ready: tests/browser/package.json tests/browser/package-lock.json | .venv/.ready
+	@echo "== setting up the browser of the tests"
+	cd tests/browser && $(NPM_INSTALL)
+	@touch $@
+
+$(PAGE): $(PAGE_SOURCES) page/node_modules/.ready
+	@echo "== building the page"
+	cd page && PATH="$(CURDIR)/$(BIN):$$PATH" npm run --silent build
 
 .bench-venv/.ready: pyproject.toml benchmarks/requirements.txt .venv/.ready
 	@echo "== setting up .bench-venv, with the peers"
@@ -87,4 +134,4 @@ constraints: .venv/.ready
 		--upgrade -o constraints.txt
 
 clean:
-	rm -rf .venv .bench-venv tests/conformance/node_modules
+	rm -rf .venv .bench-venv $(dir $(PAGE)) tests/conformance/node_modules client/node_modules page/node_modules tests/browser/node_modules
