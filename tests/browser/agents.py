@@ -1,0 +1,139 @@
+"""The page with other agents than the demo's, each below a path of its own: `python agents.py PORT`.
+
+/hurry/   the demo, with two seconds for a decision
+/parrot/  an agent that says and does what it is told, so that a test has every kind of part on the page
+"""
+
+import base64
+import json
+import sys
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import uvicorn
+from fastapi.openapi.models import OAuth2, OAuthFlowAuthorizationCode, OAuthFlows
+from google.adk.agents import LlmAgent
+from google.adk.auth import AuthConfig, AuthCredential, AuthCredentialTypes, OAuth2Auth
+from google.adk.models.llm_request import LlmRequest
+from google.adk.tools import FunctionTool, ToolContext
+from google.adk.tools._request_input_tool import request_input
+from google.genai import types
+from pydantic import PrivateAttr
+from starlette.applications import Starlette
+from starlette.responses import PlainTextResponse
+from starlette.routing import Mount, Route
+
+from adk_stream_protocol import ApprovalPolicy, ChatBridge
+from adk_stream_protocol.demo.agent import build_app, demo_run_config
+from adk_stream_protocol.demo.identity import LoopbackIdentity
+from adk_stream_protocol.demo.offline_model import OfflineModel
+from adk_stream_protocol.demo.server import build_server
+from adk_stream_protocol.demo.tools import process_payment
+from adk_stream_protocol.testing import ScriptedLiveModel, ScriptedModel, call, text, thought
+
+# One red point.
+_IMAGE = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAIAAACQd1PeAAAADElEQVR4nGP4z8AAAAMBAQDJ/pLvAAAAAElFTkSuQmCC"
+
+
+class Parrot(ScriptedLiveModel):
+    """What comes first in the user's words decides; all else is said back to the letter."""
+
+    model: str = "parrot"
+    _failed_on: set[str] = PrivateAttr(default_factory=set[str])
+
+    def next_reply(self, llm_request: LlmRequest) -> Any:
+        parts = [part for content in llm_request.contents for part in content.parts or []]
+        if answer := parts[-1].function_response:
+            return f"I was told: {json.dumps(answer.response)}"
+        words = "\n".join(part.text for part in llm_request.contents[-1].parts or [] if part.text)
+        files = [part.inline_data.mime_type for part in llm_request.contents[-1].parts or [] if part.inline_data]
+        match words.split(maxsplit=1)[:1]:
+            case ["pay"]:
+                return [call("process_payment", amount=50, recipient="Hanako")]
+            case ["ask"]:
+                return [call("adk_request_input", message="Which city?")]
+            case ["consent"]:
+                return [call("read_calendar")]
+            case ["book"]:
+                return [call("book_seat")]
+            case ["hand"]:
+                return [call("transfer_to_agent", agent_name="librarian")]
+            case ["think"]:
+                return [thought("First this, then that."), text("Thought and done.")]
+            case ["draw"]:
+                return [types.Part(inline_data=types.Blob(mime_type="image/png", data=base64.b64decode(_IMAGE)))]
+            case ["fail"] if words not in self._failed_on:
+                self._failed_on.add(words)
+                raise RuntimeError("The model is out of order.")
+            case ["fail"]:
+                return "Back in order."
+            case _:
+                return f"I see {', '.join(map(str, files))}." if files else words
+
+
+def read_calendar(tool_context: ToolContext) -> dict[str, str]:
+    """Read the user's calendar, for which the user's consent is needed."""
+    endpoints = {"authorizationUrl": "https://id.example/consent", "tokenUrl": "https://id.example/token", "scopes": {}}
+    flow = OAuthFlowAuthorizationCode.model_validate(endpoints)
+    client = OAuth2Auth(client_id="demo", client_secret="secret", redirect_uri="https://app.example/")
+    tool_context.request_credential(
+        AuthConfig(
+            auth_scheme=OAuth2(flows=OAuthFlows(authorizationCode=flow)),
+            raw_auth_credential=AuthCredential(auth_type=AuthCredentialTypes.OAUTH2, oauth2=client),
+            credential_key="calendar",
+        )
+    )
+    return {"status": "waits for consent"}
+
+
+def book_seat(tool_context: ToolContext) -> dict[str, Any]:
+    """Book a seat, which the user may choose."""
+    if tool_context.tool_confirmation is None:
+        tool_context.request_confirmation(hint="Is this seat right?", payload={"seat": "1A"})
+        return {"error": "This tool call requires confirmation, please approve or reject."}
+    return {"booked": tool_context.tool_confirmation.payload}
+
+
+class Librarian(ScriptedModel):
+    model: str = "librarian"
+
+    def next_reply(self, llm_request: LlmRequest) -> Any:
+        return "The librarian speaks."
+
+
+def parrot() -> LlmAgent:
+    tools = [
+        FunctionTool(process_payment, require_confirmation=True),
+        FunctionTool(read_calendar),
+        FunctionTool(book_seat),
+        request_input,
+    ]
+    librarian = LlmAgent(name="librarian", description="Knows books.", model=Librarian())
+    return LlmAgent(name="parrot", model=Parrot(), tools=tools, sub_agents=[librarian])
+
+
+def hurried_demo(identity: LoopbackIdentity) -> ChatBridge:
+    app = build_app(OfflineModel())
+    policy = ApprovalPolicy(deadline_s=2)
+    return ChatBridge(app, user_id=identity, run_config=demo_run_config(app), approvals=policy)
+
+
+def build() -> Starlette:
+    identity = LoopbackIdentity()
+    bridges = {"/hurry": hurried_demo(identity), "/parrot": ChatBridge(parrot(), user_id=identity)}
+
+    @asynccontextmanager
+    async def lifespan(_: Starlette) -> AsyncGenerator[None]:
+        yield
+        for bridge in bridges.values():
+            await bridge.aclose()
+
+    mounts = [Mount(path, build_server(bridge, identity, loopback_only=True)) for path, bridge in bridges.items()]
+    return Starlette(routes=[Route("/", lambda _: PlainTextResponse("ready")), *mounts], lifespan=lifespan)
+
+
+if __name__ == "__main__":
+    uvicorn.run(
+        build(), port=int(sys.argv[1]), ws="websockets-sansio", log_level="warning", timeout_graceful_shutdown=1
+    )

@@ -1,0 +1,132 @@
+/** A test is a user of its own with a browser of its own, and fails on whatever the browser complains about. */
+import assert from "node:assert/strict";
+import { join } from "node:path";
+import { after, test } from "node:test";
+import type { Browser, BrowserContext, BrowserContextOptions, Page } from "playwright-core";
+import { ChatPage } from "./chat-page.ts";
+import { launch } from "./chromium.ts";
+import { listenToLoudspeaker } from "./loudspeaker.ts";
+import { startProxy } from "./proxy.ts";
+
+export type Mode = "Chat" | "Live";
+export const MODES: Mode[] = ["Chat", "Live"];
+
+export interface Setting extends BrowserContextOptions {
+  /** Which server: the demo, or an agent of `agents.py`. */
+  agent?: "demo" | "hurry" | "parrot";
+  mode?: Mode;
+  /** The connections to the server can be cut. */
+  isCuttable?: boolean;
+  /** What the browser may complain about because the test asks for it. */
+  mayComplain?: RegExp;
+}
+
+export interface Visit {
+  /** The first tab, with the page open in it. */
+  chat: ChatPage;
+  context: BrowserContext;
+  url: string;
+  /** Ends all connections and allows no new ones, until the function that it returns is called. */
+  cut(): () => void;
+  /** Another tab of the same user; at the address of the first one if none is given. */
+  openTab(url?: string): Promise<ChatPage>;
+}
+
+const TIMEOUT_MS = 15_000;
+export const TOKYO = { latitude: 35.6812, longitude: 139.7671 };
+
+let browser: Promise<Browser> | undefined;
+after(async () => (await browser)?.close());
+
+export function visit(name: string, setting: Setting, body: (visit: Visit) => Promise<void>): void {
+  test(name, async () => {
+    const { agent = "demo", mode = "Chat", isCuttable = false, mayComplain, ...options } = setting;
+    browser ??= launch();
+    const context = await (await browser).newContext({
+      permissions: ["geolocation", "microphone", "clipboard-read", "clipboard-write"],
+      geolocation: TOKYO,
+      reducedMotion: "reduce",
+      locale: "en-US",
+      timezoneId: "UTC",
+      viewport: { width: 1440, height: 900 },
+      ...options,
+    });
+    context.setDefaultTimeout(TIMEOUT_MS);
+    const proxy = isCuttable ? await startProxy(addressOf(agent)) : undefined;
+    const url = proxy?.url ?? addressOf(agent);
+    const cut = () => {
+      assert.ok(proxy, "not cuttable");
+      return proxy.cut();
+    };
+    const complaints = watch(context, new URL(url).host);
+    await context.addInitScript(listenToLoudspeaker);
+    const openTab = async (at: string) => {
+      const chat = new ChatPage(await context.newPage());
+      await chat.page.goto(at);
+      await chat.composer.waitFor();
+      return chat;
+    };
+    try {
+      const chat = await openTab(url);
+      if (mode === "Live") await chat.switchTo("Live");
+      await body({ chat, context, url, cut, openTab: (at) => openTab(at ?? chat.page.url()) });
+      const unexpected = complaints.filter((complaint) => !mayComplain?.test(complaint));
+      assert.deepEqual(unexpected, [], "the browser complained");
+    } catch (error) {
+      await Promise.all(context.pages().map((page, index) => keep(page, `${name} ${index}`)));
+      if (complaints.length > 0 && error instanceof Error) error.message += `\nThe browser said: ${complaints.join("\n")}`;
+      throw error;
+    } finally {
+      await context.close();
+      proxy?.stop();
+    }
+  });
+}
+
+export function addressOf(agent: "demo" | "hurry" | "parrot"): string {
+  const { DEMO, AGENTS } = process.env;
+  assert.ok(DEMO && AGENTS, "setup.ts starts the servers: npm test, or npm test -- one.test.ts");
+  return agent === "demo" ? DEMO : `${AGENTS}/${agent}/`;
+}
+
+/** Until it holds; for conditions that no locator can wait for. */
+export async function eventually<T>(what: string, probe: () => Promise<T | undefined | false>): Promise<T> {
+  const deadline = Date.now() + TIMEOUT_MS;
+  for (;;) {
+    const found = await probe();
+    if (found !== undefined && found !== false) return found;
+    if (Date.now() > deadline) throw new Error(`In vain: ${what}`);
+    await new Promise((resolve) => setTimeout(resolve, 25));
+  }
+}
+
+/** Filled as the pages of the context go on. */
+function watch(context: BrowserContext, host: string): string[] {
+  const complaints: string[] = [];
+  context.on("console", (message) => {
+    if (["error", "warning", "assert"].includes(message.type())) complaints.push(`console: ${message.text()}`);
+  });
+  context.on("weberror", (error) => complaints.push(`exception: ${error.error().stack}`));
+  context.on("request", (request) => {
+    const { protocol, host: asked } = new URL(request.url());
+    if (!["data:", "blob:"].includes(protocol) && asked !== host) complaints.push(`request: ${request.url()}`);
+  });
+  context.on("page", (page) => {
+    page.on("crash", () => complaints.push("crash"));
+    page.on("websocket", (socket) => {
+      if (new URL(socket.url()).host !== host) complaints.push(`socket: ${socket.url()}`);
+    });
+  });
+  // Chromium reports to the console what its policy forbids, but not from everywhere.
+  void context.addInitScript(() =>
+    document.addEventListener("securitypolicyviolation", (event) =>
+      console.error(`CSP: ${event.violatedDirective} ${event.blockedURI}`),
+    ),
+  );
+  return complaints;
+}
+
+async function keep(page: Page, name: string): Promise<void> {
+  const file = `${name.replaceAll(/[^\w]+/g, "-")}.png`;
+  await page.screenshot({ path: join(import.meta.dirname, "failures", file) }).catch(() => {});
+}

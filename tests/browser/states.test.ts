@@ -1,0 +1,177 @@
+/** The main states of the page: nothing wrong for axe in light and dark, nothing wider than a phone, and a picture. */
+import assert from "node:assert/strict";
+import { join } from "node:path";
+import type { Page } from "playwright-core";
+import { axeViolations } from "./axe.ts";
+import type { ChatPage } from "./chat-page.ts";
+import { visit, type Setting } from "./harness.ts";
+
+interface State extends Setting {
+  name: string;
+  sizes?: Size[];
+  reach(chat: ChatPage): Promise<void>;
+}
+
+const SIZES = { desktop: { width: 1440, height: 900 }, phone: { width: 375, height: 812 } };
+type Size = keyof typeof SIZES;
+
+const STATES: State[] = [
+  { name: "empty", reach: async (chat) => chat.composer.waitFor() },
+  {
+    name: "approval",
+    async reach(chat) {
+      await chat.say("Pay Alice 30 dollars and Bob 40 dollars");
+      await chat.approve.nth(1).waitFor();
+      await chat.isIdle();
+    },
+  },
+  {
+    name: "denying",
+    async reach(chat) {
+      await chat.say("Send 50 dollars to Hanako");
+      await chat.deny.first().click();
+      await chat.log.getByRole("textbox", { name: /reason/i }).fill("Far too much");
+    },
+  },
+  {
+    name: "done",
+    async reach(chat) {
+      await chat.say("Send 50 dollars to Hanako");
+      await chat.accept("Hanako");
+      await chat.shows(/The new balance is 950 USD/);
+      await chat.isIdle();
+      await chat.say("Where am I?");
+      await chat.decline("location");
+      await chat.shows(/was denied/);
+      await chat.isIdle();
+    },
+  },
+  {
+    name: "markdown",
+    async reach(chat) {
+      await chat.say("think, then say what you can do");
+      await chat.shows(/I have thought it over/);
+      await chat.isIdle();
+      await chat.say("What can you do?");
+      await chat.shows(/Try one of these/);
+      await chat.isIdle();
+    },
+  },
+  {
+    name: "streaming",
+    async reach(chat) {
+      await chat.say("tell me a long story");
+      await chat.shows(/On the first day/);
+    },
+  },
+  {
+    name: "error",
+    agent: "parrot",
+    async reach(chat) {
+      await chat.say(`fail ${crypto.randomUUID()}`); // once for each
+      await chat.page.getByRole("alert").first().waitFor();
+    },
+  },
+  {
+    name: "form",
+    agent: "parrot",
+    async reach(chat) {
+      await chat.say("ask");
+      await chat.shows("Which city?");
+      await chat.isIdle();
+    },
+  },
+  {
+    name: "parts",
+    agent: "parrot",
+    async reach(chat) {
+      for (const words of ["draw", "consent", "hand over"]) {
+        await chat.say(words);
+        await chat.isAnswered(words);
+      }
+    },
+  },
+  {
+    name: "expired",
+    agent: "hurry",
+    async reach(chat) {
+      await chat.say("Send 50 dollars to Hanako");
+      await chat.cards(/expired/i).first().waitFor();
+    },
+  },
+  {
+    name: "chats",
+    sizes: ["phone"],
+    async reach(chat) {
+      await chat.say("Change BGM to track 2");
+      await chat.shows("The background music is now track 2.");
+      await chat.isIdle();
+      await chat.button("Chats").click();
+      await chat.page.getByRole("navigation", { name: "Chats" }).waitFor();
+    },
+  },
+  {
+    name: "live",
+    mode: "Live",
+    async reach(chat) {
+      await chat.button("Open microphone").click();
+      await chat.answers.filter({ hasText: /You spoke for \d+ ms/ }).first().waitFor();
+    },
+  },
+  {
+    name: "inspector",
+    async reach(chat) {
+      await chat.say("Send 50 dollars to Hanako");
+      await chat.approve.first().waitFor();
+      await chat.isIdle();
+      await chat.page.keyboard.press("Control+i");
+      await chat.inspector.waitFor();
+    },
+  },
+];
+
+const BOTH: Size[] = ["desktop", "phone"];
+
+for (const { name, reach, sizes = BOTH, ...setting } of STATES) {
+  visit(name, { ...setting, viewport: SIZES[sizes[0]!] }, async ({ chat }) => {
+    await reach(chat);
+    for (const size of sizes) {
+      await chat.page.setViewportSize(SIZES[size]);
+      for (const colorScheme of ["light", "dark"] as const) {
+        await useScheme(chat.page, colorScheme);
+        assert.deepEqual(await axeViolations(chat.page), [], `${size}, ${colorScheme}`);
+        const path = join(import.meta.dirname, "screenshots", `${name}-${size}-${colorScheme}.png`);
+        await chat.page.screenshot({ path, animations: "disabled" });
+      }
+      await fitsWindow(chat);
+    }
+    if (name === "streaming") await chat.button("Stop").click();
+  });
+}
+
+/** Chromium changes the colours some frames after it was told to, and not all of them at once. */
+async function useScheme(page: Page, colorScheme: "light" | "dark"): Promise<void> {
+  await page.emulateMedia({ colorScheme });
+  await page.evaluate(async (scheme) => {
+    const colours = () => [...document.querySelectorAll("*")].map((element) => getComputedStyle(element).color).join();
+    const nextFrame = () => new Promise((resolve) => requestAnimationFrame(resolve));
+    while (!matchMedia(`(prefers-color-scheme: ${scheme})`).matches) await nextFrame();
+    for (let before = "", now = colours(); now !== before; [before, now] = [now, colours()]) {
+      await nextFrame();
+      await nextFrame();
+    }
+  }, colorScheme);
+}
+
+/** Nothing scrolls sideways, and no button is where nobody can reach it. */
+async function fitsWindow(chat: ChatPage): Promise<void> {
+  const outside = await chat.page.evaluate(() => {
+    const isOutside = (element: Element) => {
+      const { left, right, width } = element.getBoundingClientRect();
+      return width > 0 && (left < 0 || right > innerWidth);
+    };
+    const buttons = [...document.querySelectorAll("button, a, input, textarea, [role=tab]")].filter(isOutside);
+    return { buttons: buttons.map((button) => button.outerHTML), width: document.documentElement.scrollWidth - innerWidth };
+  });
+  assert.deepEqual(outside, { buttons: [], width: 0 });
+}
