@@ -11,7 +11,8 @@ import { answerCall, runTool } from "./tools.ts";
 const isNew = location.hash === "";
 const id = (location.hash ||= `#${generateId()}`).slice(1); // in the address: a reload finds the chat again
 const history: UIMessage[] = isNew ? [] : await fetch(`/api/chat/${id}/messages`).then((r) => (r.ok ? r.json() : []));
-const http = new DefaultChatTransport({ api: "/api/chat" });
+let liveEnd: Promise<unknown> = Promise.resolve(); // a live session takes no turns over HTTP
+const http = new DefaultChatTransport({ api: "/api/chat", fetch: (...args) => liveEnd.then(() => fetch(...args)) });
 const live = new LiveChatTransport({ url: "/api/chat/live" });
 
 function App() {
@@ -31,8 +32,8 @@ function App() {
   // What ran when the page was loaded is read on, and what waited for the browser is done.
   useEffect(() => void chat.resumeStream().then(() => runPendingCalls(chat, runTool)), []);
   useEffect(() => (isLive ? bindChat(chat, live) : live.close()), [isLive]);
-  const switchMode = async () => {
-    if (isLive) await fetch(`/api/chat/${id}/stop`, { method: "POST" }); // it takes no turns over HTTP
+  const switchMode = () => {
+    if (isLive) liveEnd = fetch(`/api/chat/${id}/stop`, { method: "POST" }).catch(() => {});
     sessionStorage.mode = isLive ? "http" : "live";
     setLive(!isLive);
   };

@@ -10,7 +10,8 @@ import { answerCall, runTool } from "./tools.ts";
 const isNew = location.hash === "";
 const id = (location.hash ||= `#${generateId()}`).slice(1); // in the address: a reload finds the chat again
 const history: UIMessage[] = isNew ? [] : await fetch(`/api/chat/${id}/messages`).then((r) => (r.ok ? r.json() : []));
-const http = new DefaultChatTransport({ api: "/api/chat" });
+let liveEnd: Promise<unknown> = Promise.resolve(); // a live session takes no turns over HTTP
+const http = new DefaultChatTransport({ api: "/api/chat", fetch: (...args) => liveEnd.then(() => fetch(...args)) });
 const live = new LiveChatTransport({ url: "/api/chat/live" });
 const isLive = ref(sessionStorage.mode === "live"); // kept: a live session outlives a reload
 const transport: ChatTransport<UIMessage> = {
@@ -35,8 +36,8 @@ const App = defineComponent(() => {
   // What ran when the page was loaded is read on, and what waited for the browser is done.
   void chat.resumeStream().then(() => runPendingCalls(chat, runTool));
   watchEffect((onCleanup) => (isLive.value ? onCleanup(bindChat(chat, live)) : live.close()));
-  const switchMode = async () => {
-    if (isLive.value) await fetch(`/api/chat/${id}/stop`, { method: "POST" }); // it takes no turns over HTTP
+  const switchMode = () => {
+    if (isLive.value) liveEnd = fetch(`/api/chat/${id}/stop`, { method: "POST" }).catch(() => {});
     isLive.value = !isLive.value;
     sessionStorage.mode = isLive.value ? "live" : "http";
   };

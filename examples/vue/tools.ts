@@ -9,7 +9,8 @@ const tools: Record<string, (input: any) => unknown> = {
   get_location: () =>
     new Promise((resolve, reject) =>
       navigator.geolocation.getCurrentPosition(
-        ({ coords: { latitude, longitude, accuracy }, timestamp }) => resolve({ latitude, longitude, accuracy, timestamp }),
+        ({ coords: { latitude, longitude, accuracy }, timestamp }) =>
+          resolve({ latitude, longitude, accuracy, timestamp }),
         ({ message }) => reject(new Error(message)),
       ),
     ),
@@ -20,10 +21,10 @@ export async function runTool({ toolName, input }: PendingCall): Promise<unknown
   return Object.hasOwn(tools, toolName) ? tools[toolName]!(input) : undefined;
 }
 
-/** For `onToolCall`, which must not wait for it: the stream would wait for the answer, and the answer for the stream. */
-export async function answerCall(chatId: string, call: PendingCall, addToolOutput: (answer: any) => unknown): Promise<void> {
+/** For `onToolCall`. Not to be awaited there: the stream would wait for the answer, and the answer for the stream. */
+export async function answerCall(chatId: string, call: PendingCall, addToolOutput: (answer: any) => unknown) {
   const { toolName: tool, toolCallId } = call;
-  if (!Object.hasOwn(tools, tool) || !claimCall(chatId, toolCallId)) return; // a call that is told again is not run again
+  if (!Object.hasOwn(tools, tool) || !claimCall(chatId, toolCallId)) return; // told again is not run again
   const answer = await runTool(call).then(
     (output) => ({ output }),
     (error: Error) => ({ state: "output-error", errorText: error.message }),

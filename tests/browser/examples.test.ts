@@ -125,8 +125,12 @@ for (const name of ["react", "vue"] as const) {
       await chat.say("Send 50 dollars to Taro");
       await chat.decide("Approve");
       await chat.shows(/The new balance is 900 USD/);
+      // However long it takes to end the live session, the next turn waits for it.
+      const said = Promise.withResolvers<void>();
+      await chat.page.route("**/stop", (route) => said.promise.then(() => route.continue()));
       await chat.switchTo("HTTP");
       await chat.say("Send 50 dollars to Jiro");
+      said.resolve();
       await chat.decide("Approve");
       await chat.shows(/The new balance is 850 USD/);
       assert.equal(await chat.messages.count(), 6, "a question and an answer each");
