@@ -17,7 +17,7 @@ from conformance.node import NodeDriver
 from protocol.test_writer_walks import FLAGS, Walker
 from support.event_sequences import random_run
 
-RUNS = 300
+RUNS = 100
 
 every_release = pytest.mark.parametrize("release", ["6.0.0", "6", "7.0.0", "7"])
 
