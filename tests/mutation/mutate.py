@@ -71,6 +71,8 @@ TARGETS = {
             "tests/live/test_live_agents.py",
             "tests/live/test_live_browser_tools.py",
             "tests/live/test_live_refusals.py",
+            "tests/live/test_live_gate.py",
+            "tests/live/test_live_agent_tools.py",
         ],
     ),
 }

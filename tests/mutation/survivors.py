@@ -5,6 +5,12 @@ _ALWAYS_HAS_A_NAME = "A call that came to its tool has a name; the empty text is
 
 EQUIVALENT: dict[str, dict[str, str]] = {
     "gate": {
+        "ApprovalGate._after_decision: decided is None -> False": (
+            "Whoever takes up a call looks for its record again, and refuses in the same words where there is none."
+        ),
+        "ApprovalGate._after_tool: run is not None and run.live is not None -> (run.live is not None)": (
+            "Without a run the question was refused two lines before; the condition is there for the type checker."
+        ),
         "ApprovalGate._after_tool: dict(tool_context.actions.state_delta) -> (tool_context.actions.state_delta)": (
             "The state is written as JSON before anything else can change it."
         ),

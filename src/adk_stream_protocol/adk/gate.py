@@ -139,8 +139,7 @@ class ApprovalGate(BasePlugin):
         if refusal is not None:
             return refusal
         tool_context.tool_confirmation = ToolConfirmation(confirmed=True, payload=decided.payload)
-        if is_own(run, tool_context):
-            outer_call.set(call)
+        outer_call.set(call)
         return None
 
     async def _take_up(

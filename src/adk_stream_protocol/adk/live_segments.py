@@ -134,9 +134,9 @@ class LiveSegments:
             return
         if nested_in is not None:
             self._announce(message, call, tool, nested_in)
-            message.waiting[nested_in.outer] = blocks
             self._outer[call] = nested_in.outer
         message.waiting[call] = blocks
+        self._let_agents_wait(message)
         self.end_if_it_waits(message)
 
     def left(self, call: CallKey) -> None:
@@ -149,7 +149,18 @@ class LiveSegments:
     def goes_on(self, call: CallKey) -> None:
         for message in self.messages.values():
             message.waiting.pop(call, None)
-            message.waiting.pop(self._outer.get(call, call), None)
+            self._let_agents_wait(message)
+
+    def _let_agents_wait(self, message: LiveMessage) -> None:
+        """An agent that runs as a tool waits as long as one of its calls does."""
+        agents = set(self._outer.values())
+        blocking = {call: blocks for call, blocks in message.waiting.items() if call not in agents}
+        message.waiting = dict(blocking)
+        for call, blocks in blocking.items():
+            outer = self._outer.get(call)
+            while outer is not None:
+                message.waiting[outer] = message.waiting.get(outer, False) or blocks
+                outer = self._outer.get(outer)
 
     def settled(self, call: CallKey, response: Any) -> None:
         message = self.turns.owner_of(call)
@@ -160,6 +171,7 @@ class LiveSegments:
             if made_by is not None:
                 self._open_if_closed(message)
                 message.write(message.translator.feed(result_event(made_by, call, response)))
+                self.end_if_it_waits(message)
             return
         message.ended[call] = response
         if message.is_blocked:
