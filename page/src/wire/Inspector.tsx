@@ -2,6 +2,7 @@
 import type { UIMessage } from "ai";
 import { Download, Trash2, X } from "lucide-react";
 import { type ReactNode, useEffect, useState, useSyncExternalStore } from "react";
+import { IconButton } from "../conversation/IconButton.tsx";
 import { ChunkList } from "./ChunkList.tsx";
 import { FAMILY_COLOUR, FAMILY_NAME } from "./colours.ts";
 import { MessageView, RawView, RequestView } from "./details.tsx";
@@ -35,9 +36,15 @@ export function Inspector({ log, messages, picked, onPick, onClose }: InspectorP
       <header className="flex flex-wrap items-center gap-1 border-b border-line p-2">
         <Tabs names={TABS} chosen={tab} onChoose={setTab} />
         <div className="ml-auto flex">
-          <Action label="Download recording" onClick={() => downloadRecording(log)} icon={Download} />
-          <Action label="Clear the log" onClick={() => log.clear()} icon={Trash2} />
-          <Action label="Close the inspector" onClick={onClose} icon={X} />
+          <IconButton label="Download recording" onClick={() => downloadRecording(log)}>
+            <Download size={16} aria-hidden />
+          </IconButton>
+          <IconButton label="Clear the log" onClick={() => log.clear()}>
+            <Trash2 size={16} aria-hidden />
+          </IconButton>
+          <IconButton label="Close the inspector" onClick={onClose}>
+            <X size={16} aria-hidden />
+          </IconButton>
         </div>
       </header>
       <div role="tabpanel" id={panelId(tab)} aria-labelledby={tabId(tab)} className="flex min-h-0 flex-1 flex-col">
@@ -111,19 +118,5 @@ function Figure({ name, value }: { name: string; value: string }) {
       <dt className="text-xs text-ink-2">{name}</dt>
       <dd className="font-mono text-sm">{value}</dd>
     </div>
-  );
-}
-
-function Action(props: { label: string; onClick(): void; icon: typeof X }) {
-  return (
-    <button
-      type="button"
-      aria-label={props.label}
-      title={props.label}
-      onClick={props.onClick}
-      className="grid size-7 place-items-center rounded-md text-ink-2 hover:bg-paper-2 hover:text-ink"
-    >
-      <props.icon size={16} aria-hidden />
-    </button>
   );
 }
