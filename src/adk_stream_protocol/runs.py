@@ -64,10 +64,13 @@ class ChatRuns:
                 del self._runs[chat]
                 return None
             snapshot = await self._store.read(chat)
-            if any(approvals.lose_run(found, living_run=lease.token) is not found for found in snapshot.approvals):
-                for found in snapshot.approvals:
+            if lost := _lost_calls(snapshot, lease):
+                for found in lost:
                     await self._lose_run(found, lease)
                 snapshot = await self._store.read(chat)
+                if _lost_calls(snapshot, lease):  # so is our lease by now: it took us too long
+                    del self._runs[chat]
+                    return None
         except BaseException:
             del self._runs[chat]
             if lease is not None:
@@ -161,6 +164,11 @@ class ChatRuns:
                 return held
             await _at_most(_POLL_S, run.has_ended.wait() if run is not None else asyncio.sleep(_POLL_S))
         return None
+
+
+def _lost_calls(snapshot: Snapshot, lease: Lease) -> list[Approval]:
+    """Those that a run holds which is not there any more."""
+    return [found for found in snapshot.approvals if approvals.lose_run(found, living_run=lease.token) is not found]
 
 
 _NOT_TAKEN_UP = "This call was not run: the server failed before it began."

@@ -12,7 +12,7 @@ from google.adk.sessions import InMemorySessionService, Session
 from google.adk.tools import FunctionTool, LongRunningFunctionTool, ToolContext
 from google.genai import types
 
-from adk_stream_protocol import client_tool
+from adk_stream_protocol import ApprovalPolicy, client_tool
 from adk_stream_protocol.adk.gate import ApprovalGate
 from adk_stream_protocol.protocol.approvals import Approval, CallKey, ChatKey, State
 from adk_stream_protocol.runs import ChatRuns
@@ -177,6 +177,64 @@ def test_what_another_run_has_taken_up_is_left_to_it(other_has: str) -> None:
             assert till.paid == []
             assert results_told(at.chat.model) == [{"error": ELSEWHERE}]
             assert (await store.read(CHAT)).approvals == [recorded]
+
+    run(scenario)
+
+
+UNKNOWN = "The server stopped while this call was running. Whether it took effect is unknown; it was not run again."
+RESULT = {"response": {"paid": 5}, "state": {}}
+
+
+@pytest.mark.parametrize(
+    ("state", "told"),
+    [(State.STARTED, {"error": UNKNOWN}), (State.UNKNOWN, {"error": UNKNOWN}), (State.DONE, {"paid": 5})],
+)
+def test_what_another_run_has_begun_is_not_said_to_have_not_run(state: State, told: dict[str, Any]) -> None:
+    """It may have come to its end between our look at it and our claim."""
+
+    class Overtaking(MemoryStore):
+        overtakes = False
+
+        async def renew(self, lease: Lease, lasts_s: float) -> bool:
+            if self.overtakes:
+                await becomes(self, state, run="another", result=RESULT if state is State.DONE else None)
+            return await super().renew(lease, lasts_s)
+
+    async def scenario() -> None:
+        till, store = Till(), Overtaking()
+        async with page(paying(), "Refused.", tools=(till.gated,), record=store) as at:
+            await at.say("Pay.")
+            lease = await lease_of(at)
+            await becomes(store, State.APPROVED)
+            store.overtakes = True
+            await run_past_the_bridge(at, confirmed(at))
+            store.overtakes = False
+            await runs_of(at).end(lease)
+            assert till.paid == []
+            assert results_told(at.chat.model) == [told]
+
+    run(scenario)
+
+
+def test_nothing_begins_with_a_lease_that_was_lost_before_what_a_lost_run_has_left_is_in_order() -> None:
+    class Distant(MemoryStore):
+        async def acquire(self, chat: ChatKey, lasts_s: float) -> Lease | None:
+            lease = await super().acquire(chat, lasts_s)
+            clock.now += lasts_s  # and meanwhile somebody else comes
+            await super().acquire(chat, lasts_s)
+            return lease
+
+    clock = Clock()
+
+    async def scenario() -> None:
+        store = Distant(clock=clock)
+        begun: dict[str, Any] = {"state": State.STARTED, "approved": True, "run": "dead"}
+        call = CallKey("invocation", "call")
+        await store.add(Approval(chat=CHAT, call=call, tool="pay", arguments={}, runs="server", asked_at=0, **begun))
+        runs = ChatRuns(store, ApprovalGate(store, ApprovalPolicy(), 10), 10)
+        assert await runs.begin(CHAT) is None
+        assert CHAT not in runs
+        assert [found.state for found in (await store.read(CHAT)).approvals] == [State.STARTED]
 
     run(scenario)
 

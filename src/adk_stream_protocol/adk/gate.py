@@ -28,7 +28,7 @@ from ..protocol.digest import canonical_json, digest_of_call
 from ..store.base import Lease, Store, advance
 from .client_tools import ClientTool
 from .live_gate import GateRun, LiveSession, call_keys, is_own, live_run, outer_call, wait_for_answer
-from .outcomes import as_response, ended_response
+from .outcomes import OUTCOME_UNKNOWN, as_response, ended_response
 
 logger = logging.getLogger(__name__)
 
@@ -169,9 +169,17 @@ class ApprovalGate(BasePlugin):
             )
             await advance(self._store, chat, call, lambda found, _: approvals.start(found, run=token), run.lease)
         except NotAllowed:
-            return {"error": _ELSEWHERE}
+            return await self._taken_elsewhere(chat, call)
         run.started.add(call)
         return None
+
+    async def _taken_elsewhere(self, chat: ChatKey, call: CallKey) -> dict[str, Any]:
+        """Another run holds the chat or the call. If it has begun the call, nobody here can say that nothing ran."""
+        found = (await self._store.read(chat, call)).find(call)
+        if found is not None and found.is_final:
+            return ended_response(found)
+        has_begun = found is not None and found.state is State.STARTED
+        return {"error": OUTCOME_UNKNOWN if has_begun else _ELSEWHERE}
 
     async def _open_browser_call(
         self, tool: ClientTool, arguments: dict[str, Any], tool_context: ToolContext

@@ -5,7 +5,9 @@ from typing import Any, cast
 from ..protocol.approvals import Approval, State
 
 _EXPIRED = "This call was not run: it expired, no answer came in time."
-_UNKNOWN = "The server stopped while this call was running. Whether it took effect is unknown; it was not run again."
+OUTCOME_UNKNOWN = (
+    "The server stopped while this call was running. Whether it took effect is unknown; it was not run again."
+)
 
 
 def ended_response(approval: Approval) -> dict[str, Any]:
@@ -32,7 +34,7 @@ def as_response(result: Any) -> dict[str, Any]:
 def refusal_text(approval: Approval) -> str:
     """What the model and the person are told of a call that came to nothing."""
     if approval.state is State.UNKNOWN:
-        return _UNKNOWN
+        return OUTCOME_UNKNOWN
     if approval.state is State.EXPIRED:
         return _EXPIRED
     reason = f" Reason: {approval.reason}" if approval.reason else ""
