@@ -14,6 +14,7 @@ import pytest
 from google.adk.agents import LlmAgent
 from google.adk.models.llm_request import LlmRequest
 from google.adk.sessions.sqlite_session_service import SqliteSessionService
+from starlette.types import Receive, Scope, Send
 
 from adk_stream_protocol import ChatBridge
 from adk_stream_protocol.demo.agent import build_agent
@@ -33,21 +34,37 @@ CHAT_ID = "c1"
 WORDS = " ".join(f"word{n}" for n in range(400))
 
 
-def slow_agent(*replies: Any) -> LlmAgent:
-    """Says its replies a word at a time, so that there is a middle to cut."""
+class SlowModel(ScriptedModel):
+    """Says its replies a word at a time, so that there is a middle to cut. A long one comes to its end only when it is
+    being read by whoever resumes it, however long a client takes for that."""
 
-    class SlowModel(ScriptedModel):
-        async def generate_content_async(self, llm_request: LlmRequest, stream: bool = False) -> Any:
-            async for response in super().generate_content_async(llm_request, stream):
-                await asyncio.sleep(0.002)
-                yield response
+    resumes_wanted: int = 1
+    resumes: int = 0
 
-    return LlmAgent(name="helper", model=SlowModel(replies))
+    async def generate_content_async(self, llm_request: LlmRequest, stream: bool = False) -> Any:
+        count = 0
+        async for response in super().generate_content_async(llm_request, stream):
+            await asyncio.sleep(0.002)
+            count += 1
+            while count == 300 and self.resumes < self.resumes_wanted:
+                await asyncio.sleep(0.01)
+            yield response
+
+
+def slow_agent(*replies: Any, resumes: int = 1) -> LlmAgent:
+    return LlmAgent(name="helper", model=SlowModel(replies, resumes_wanted=resumes))
 
 
 @contextmanager
 def served(agent: Any, **options: Any) -> Generator[str]:
-    with serving(app_of(ChatBridge(agent, user_id=user_of, **options))) as origin:
+    app = app_of(ChatBridge(agent, user_id=user_of, **options))
+
+    async def counting(scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "http" and scope["path"].endswith("/stream") and isinstance(agent.model, SlowModel):
+            agent.model.resumes += 1
+        await app(scope, receive, send)
+
+    with serving(counting) as origin:
         yield origin
 
 
@@ -79,7 +96,7 @@ RESUME = ({"resume": True}, WAIT)
 @every_release
 @pytest.mark.parametrize("cuts", [(3000,), (3000, 9000)], ids=["once", "twice"])
 def test_a_dropped_stream_is_resumed(node: NodeDriver, release: str, cuts: tuple[int, ...]) -> None:
-    with served(slow_agent(WORDS)) as origin, cutting(origin, *cuts) as failing:
+    with served(slow_agent(WORDS, resumes=len(cuts))) as origin, cutting(origin, *cuts) as failing:
         result = chat(node, release, failing, "go", WAIT, *(RESUME * len(cuts)))
         ends_ready(result)
         assert [message["role"] for message in result["messages"]] == ["user", "assistant"]
