@@ -11,6 +11,7 @@ import msgspec
 from .adk.asked_calls import Events, SessionCall, find_asked_calls, outcome_events, parking_events, plan_resumption
 from .adk.chat import Chat, MessageIds
 from .adk.client_tools import fits
+from .adk.event_parts import REQUEST_INPUT
 from .adk.history import retell
 from .adk.request_run import RunRequest
 from .adk.translator import Translator
@@ -117,7 +118,8 @@ async def _record(store: Store, chat: ChatKey, answer: Answer[SessionCall], brow
     if answer.approved is not None:
         await advance(store, chat, call.key, decide)
     if answer.result is not None:
-        await store.add(call.approval)  # what was asked without a tool is not written down yet
+        if call.approval.tool == REQUEST_INPUT:  # asked without a tool, and so not written down yet
+            await store.add(call.approval)
         await advance(store, chat, call.key, take_output)
 
 

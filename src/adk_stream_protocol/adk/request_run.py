@@ -149,8 +149,8 @@ class RequestRun:
             try:
                 await self._consume(content)
             except SessionNotFoundError:
-                if self._invocation_id:
-                    raise  # deleted meanwhile: what has run must not run again
+                if self._invocation_id or self._request.answered:
+                    raise  # deleted meanwhile: what has run must not run again, and what was answered is gone
                 # A runner of the user's own that does not create sessions.
                 await self._chat.create()
                 await self._consume(content)
