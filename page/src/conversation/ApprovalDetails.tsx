@@ -3,7 +3,8 @@ import { useState } from "react";
 import { browserTools } from "../tools/index.ts";
 import type { Changes } from "./ApprovalCard.tsx";
 import { clockTime } from "./clock.ts";
-import { type AboutApproval, isRecord, type ToolPart } from "./parts.ts";
+import { isRecord } from "../is-record.ts";
+import type { AboutApproval, ToolPart } from "./parts.ts";
 import { Values } from "./Values.tsx";
 import { isForPeople } from "./words.ts";
 

@@ -1,7 +1,8 @@
 /** The data parts of ours that say something to people. Others are for programs. */
 import { ArrowRight, KeyRound } from "lucide-react";
 import type { ReactNode } from "react";
-import { isRecord, type Part } from "./parts.ts";
+import { isRecord } from "../is-record.ts";
+import type { Part } from "./parts.ts";
 import { webTarget } from "./safe-urls.ts";
 import { humanise } from "./words.ts";
 

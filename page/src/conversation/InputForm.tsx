@@ -3,7 +3,8 @@ import { type FormEvent, useEffect, useMemo, useRef, useState } from "react";
 import { useActions } from "./actions.ts";
 import { Button } from "./Button.tsx";
 import { FormField } from "./FormField.tsx";
-import { isRecord, type ToolPart } from "./parts.ts";
+import { isRecord } from "../is-record.ts";
+import type { ToolPart } from "./parts.ts";
 import { fieldsOf, initialText, valueOf } from "./schema-fields.ts";
 import { Values } from "./Values.tsx";
 

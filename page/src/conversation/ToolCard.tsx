@@ -3,7 +3,8 @@ import { Ban, Check, ChevronRight, CircleAlert, Hourglass, LoaderCircle, Send } 
 import { browserTools } from "../tools/index.ts";
 import { ApprovalCard } from "./ApprovalCard.tsx";
 import { InputForm } from "./InputForm.tsx";
-import { type AboutApproval, isForm, isRecord, type ToolPart } from "./parts.ts";
+import { isRecord } from "../is-record.ts";
+import { type AboutApproval, isForm, type ToolPart } from "./parts.ts";
 import { Values } from "./Values.tsx";
 import { inOneLine, visible } from "./words.ts";
 

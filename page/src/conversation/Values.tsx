@@ -1,5 +1,5 @@
 /** Arguments and results, whole: what is approved must be seen. */
-import { isRecord } from "./parts.ts";
+import { isRecord } from "../is-record.ts";
 import { visible } from "./words.ts";
 
 export function Values({ value }: { value: unknown }) {

@@ -1,5 +1,6 @@
 /** What is read of messages and their parts: the same for every release of the AI SDK, and for any tools. */
 import type { UIMessage } from "ai";
+import { isRecord } from "../is-record.ts";
 
 export type Part = UIMessage["parts"][number];
 
@@ -128,8 +129,4 @@ export function cardId(messageId: string, toolCallId: string): string {
 
 export function textOf(message: UIMessage): string {
   return message.parts.flatMap((part) => (part.type === "text" ? [part.text] : [])).join("\n\n");
-}
-
-export function isRecord(value: unknown): value is Record<string, unknown> {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
 }

@@ -1,5 +1,5 @@
 /** Which fields a form has for a JSON schema. What is more than a flat form can ask for becomes JSON. */
-import { isRecord } from "./parts.ts";
+import { isRecord } from "../is-record.ts";
 
 export interface Field {
   /** Of the object's property; empty where the answer is a single value. */

@@ -1,5 +1,5 @@
 /** What is said about calls, in words, for tools of which nothing is known but their names. */
-import { isRecord } from "./parts.ts";
+import { isRecord } from "../is-record.ts";
 
 /** `process_payment`, `processPayment` -> "Process payment". */
 export function humanise(name: string): string {

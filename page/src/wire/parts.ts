@@ -6,6 +6,7 @@
  * both come to the same.
  */
 import type { UIMessage } from "ai";
+import { isRecord } from "../is-record.ts";
 import type { Family } from "./log.ts";
 
 /** So many ticks are drawn at most. */
@@ -164,8 +165,4 @@ function getOrAdd<K, V>(map: Map<K, V>, key: K, make: () => V): V {
 
 function text(value: unknown): string | undefined {
   return typeof value === "string" ? value : undefined;
-}
-
-export function isRecord(value: unknown): value is Fields {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
 }

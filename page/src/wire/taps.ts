@@ -2,7 +2,8 @@
 import type { WebSocketConstructor } from "adk-stream-client";
 import { EventReader } from "./events.ts";
 import type { Exchange, NewEntry, WireLog } from "./log.ts";
-import { continuedMessage, familyOf, isRecord, StreamReader } from "./parts.ts";
+import { isRecord } from "../is-record.ts";
+import { continuedMessage, familyOf, StreamReader } from "./parts.ts";
 
 /** For `DefaultChatTransport({ fetch })`, and for every other request of the chat API. */
 export function tappedFetch(log: WireLog): typeof fetch {

@@ -13,6 +13,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from ..bridge import ChatBridge, UserId
 from ..transports.recorder import Recorder, Recording
 from ..transports.replayer import Replay, build_replay_router
+from ..transports.security import POLICY_VIOLATION
 from .identity import COOKIE, LoopbackIdentity
 from .web_page import PAGE, add_page, is_built
 
@@ -77,7 +78,7 @@ class OnlyLoopbackHosts:
         if scope["type"] == "lifespan" or _host_name(Headers(scope=scope)) in LOOPBACK_HOSTS:
             await self._app(scope, receive, send)
         elif scope["type"] == "websocket":
-            await send({"type": "websocket.close", "code": 1008})
+            await send({"type": "websocket.close", "code": POLICY_VIOLATION})
         else:
             await PlainTextResponse("Unknown host.", status_code=400)(scope, receive, send)
 

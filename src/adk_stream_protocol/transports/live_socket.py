@@ -27,11 +27,11 @@ from ..protocol.frames import OURS, FrameEncoder, OfficialEncoder, OfficialFrame
 from ..protocol.turn import BodyMeter, is_chat_id
 from .live_requests import LiveRequests, Told
 from .outbox import FrameRate, Outbox
-from .security import may_open_socket
+from .security import POLICY_VIOLATION, may_open_socket
 
 logger = logging.getLogger(__name__)
 
-POLICY, GOING_AWAY, RESTART = 1008, 1001, 1012
+GOING_AWAY, RESTART = 1001, 1012
 _MAX_OWN_FRAME = 4096
 
 
@@ -52,7 +52,7 @@ class LiveSockets:
             with suppress(NoUser):
                 user = await bridge.identify(websocket)
         if user is None or self._counts[user] >= bridge.limits.max_sockets_per_user:
-            await websocket.close(POLICY)
+            await websocket.close(POLICY_VIOLATION)
             return
         self._counts[user] += 1
         socket = LiveSocket(bridge, websocket, user, self._requests)
@@ -119,7 +119,7 @@ class LiveSocket:
             await asyncio.gather(*tasks, return_exceptions=True)
             for chat_id in self._chats:
                 self._bridge.unlisten(self._user, chat_id, self)
-            await self._shut(POLICY if is_at_fault else GOING_AWAY)
+            await self._shut(POLICY_VIOLATION if is_at_fault else GOING_AWAY)
 
     async def close(self, code: int) -> None:
         with suppress(TimeoutError):

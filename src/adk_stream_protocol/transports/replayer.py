@@ -17,11 +17,10 @@ from ..errors import BridgeError, MalformedRequest, NotFound
 from ..protocol import frames, sse
 from ..protocol.frames import OfficialEncoder
 from .recorded import Recorded, RecordedTurn
-from .security import may_open_socket
+from .security import POLICY_VIOLATION, may_open_socket
 
 _MAX_PAUSE_S = 0.2  # nobody wants to see again how long a tool or a person took
 _TO_DECIDE = timedelta(minutes=10)
-_POLICY = 1008
 _SEGMENT = b"replay"
 
 
@@ -127,7 +126,7 @@ def build_replay_router(replay: Replay, prefix: str) -> APIRouter:
         if may_open_socket(websocket.headers, ()):
             await _Socket(replay, websocket).serve()
         else:
-            await websocket.close(_POLICY)
+            await websocket.close(POLICY_VIOLATION)
 
     router = APIRouter(prefix=prefix)
     router.add_api_route("", turn, methods=["POST"], response_class=Response)

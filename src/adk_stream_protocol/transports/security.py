@@ -5,6 +5,9 @@ from urllib.parse import urlsplit
 
 from starlette.datastructures import Headers
 
+POLICY_VIOLATION = 1008
+"""With which a socket is closed that is itself at fault."""
+
 # `user-agent` is sent by some releases of the AI SDK, and Safari and Firefox ask before they let it pass.
 _ALLOWED_HEADERS = "content-type, user-agent, authorization, x-ai-sdk-version, last-event-id"
 
