@@ -23,6 +23,11 @@ class State(StrEnum):
     DONE = "done"
     FAILED = "failed"
     UNKNOWN = "outcome-unknown"  # its run was lost after the start: never run again
+    UNRECOGNIZED = "unrecognized"  # what a later version of this library wrote: read, and never moved or written
+
+    @classmethod
+    def _missing_(cls, value: object) -> "State":
+        return cls.UNRECOGNIZED
 
 
 class Move(StrEnum):
@@ -100,6 +105,15 @@ class Approval(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Which run holds the call."""
     result: Any = None
     version: int = 0
+    # Workers of older versions drop these three when they move a call: nothing may depend on them.
+    message_id: str | None = None
+    """The assistant's message that the call belongs to."""
+    prepared: Any = None
+    """What the application's `prepare` chose for the run."""
+    asked_payload: Any = None
+    """What the tool asks the person to fill in."""
+    delivered: bool | None = None
+    """Whether the outcome stands in ADK's session; None if an older version has asked. No move changes it."""
 
     @property
     def digest(self) -> str:
@@ -152,6 +166,14 @@ def decide(
 def expire(approval: Approval, *, now: float) -> Approval:
     """Let the deadline count, if it has passed."""
     if (approval.state, Move.EXPIRE) in TABLE and _is_late(approval, now):
+        return _moved(approval, Move.EXPIRE)
+    return approval
+
+
+def expire_unclaimed(approval: Approval, *, now: float, recover_s: float) -> Approval:
+    """Let an approval of a server's call lapse that nobody has acted on for so long."""
+    is_waiting = approval.runs == "server" and approval.state is State.APPROVED
+    if is_waiting and approval.decided_at is not None and now >= approval.decided_at + recover_s:
         return _moved(approval, Move.EXPIRE)
     return approval
 

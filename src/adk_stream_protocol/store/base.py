@@ -5,7 +5,8 @@ table in protocol/approvals.py says what may come next, and `compare_and_set` ma
 try.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
+from contextlib import suppress
 from typing import Any, NamedTuple, Protocol
 
 import msgspec
@@ -47,28 +48,40 @@ class AuditEntry(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """As they were asked."""
 
 
+class Acquired(NamedTuple):
+    lease: Lease | None
+    """None if somebody else holds the chat."""
+    snapshot: Snapshot
+
+
 class Store(Protocol):
     async def read(self, chat: ChatKey, call: CallKey | None = None) -> Snapshot:
         """All calls of a chat, or one."""
         ...
 
     async def add(self, approval: Approval) -> bool:
-        """A new call; False if there is one under its key already."""
+        """A new call, whose outcome is not delivered yet; False if there is one under its key already."""
         ...
 
-    async def compare_and_set(self, old: Approval, new: Approval, lease: Lease | None = None) -> bool:
-        """Put `new` in the place of `old`, unless somebody else was first; with a lease, only while it is held."""
+    async def compare_and_set(self, old: Approval, *steps: Approval, lease: Lease | None = None) -> bool:
+        """Put the last of `steps` in the place of `old`, unless somebody else was first; with a lease, only while it is
+        held. Each step is a line of the audit trail. The `delivered` mark stays as it is."""
         ...
 
-    async def acquire(self, chat: ChatKey, lasts_s: float) -> Lease | None:
-        """The chat's lease, if nobody holds it."""
+    async def acquire(
+        self, chat: ChatKey, lasts_s: float, changes: Sequence[tuple[Approval, Approval]] = ()
+    ) -> Acquired:
+        """The chat's lease, if nobody holds it, and its calls. `changes` are written in any case, except those that
+        somebody has overtaken. All of it is one transaction."""
         ...
 
     async def renew(self, lease: Lease, lasts_s: float) -> bool:
         """Keep a lease; False if it is somebody else's by now."""
         ...
 
-    async def release(self, lease: Lease) -> None: ...
+    async def release(self, lease: Lease, delivered: Collection[CallKey] = ()) -> None:
+        """Mark calls of the chat as delivered, whoever holds its lease by now, and give the lease back."""
+        ...
 
     async def abandoned(self, after_s: float) -> Sequence[ChatKey]:
         """Chats whose run was lost: a lease that ran out without a release, or an approved call of the server's that
@@ -77,36 +90,59 @@ class Store(Protocol):
 
     async def audit(self, chat: ChatKey) -> Sequence[AuditEntry]: ...
 
-    async def forget(self, chat: ChatKey) -> None:
-        """The chat's calls and lease. The audit trail stays."""
+    async def forget(self, lease: Lease) -> bool:
+        """The calls of the lease's chat; False, and nothing is forgotten, if the lease is not held. The lease and the
+        audit trail stay."""
         ...
 
     async def aclose(self) -> None: ...
+
+
+Step = Callable[[Approval, float], Approval]
+"""Gets the record and the time. Gives the same record back if there is nothing to do."""
 
 
 async def advance(
     store: Store,
     chat: ChatKey,
     call: CallKey,
-    move: Callable[[Approval, float], Approval],
+    *moves: Step,
     lease: Lease | None = None,
+    known: Snapshot | None = None,
 ) -> Approval:
-    """Move a call along its table: `move` gets the record and the time, and is asked again if somebody was faster.
+    """Move a call along its table, by one move or by several in one write. They are asked again if somebody was faster.
 
-    Raises `NotAllowed` if there is no such call, if the table forbids the move, or if the lease is gone.
+    The first attempt is made on what is `known`, if the call is in it. Raises `NotAllowed` if there is no such call, if
+    the table forbids a move, or if the lease is gone.
     """
-    seen: Approval | None = None
+    tried: Approval | None = None
+    if known is not None and (old := known.find(call)) is not None:
+        with suppress(NotAllowed):  # the call may have moved since: only what is read now is a reason to refuse
+            if (new := await _attempt(store, old, known.now, moves, lease)) is not None:
+                return new
+            tried = old
     while True:
         snapshot = await store.read(chat, call)
         if not snapshot.approvals:
             raise NotAllowed("unknown call")
         old = snapshot.approvals[0]
-        if seen is not None and old.version == seen.version:
+        if tried is not None and old.version == tried.version:
             raise NotAllowed("the lease is gone")  # nobody was faster, and still it was not set
-        new = move(old, snapshot.now)
-        if new is old or await store.compare_and_set(old, new, lease):
+        if (new := await _attempt(store, old, snapshot.now, moves, lease)) is not None:
             return new
-        seen = old
+        tried = old
+
+
+async def _attempt(
+    store: Store, old: Approval, now: float, moves: Sequence[Step], lease: Lease | None
+) -> Approval | None:
+    """None if it could not be set."""
+    new, steps = old, list[Approval]()
+    for move in moves:
+        before, new = new, move(new, now)
+        if new is not before:
+            steps.append(new)
+    return new if not steps or await store.compare_and_set(old, *steps, lease=lease) else None
 
 
 def audit_entry(new: Approval, now: float, *, asked: bool = False) -> AuditEntry:

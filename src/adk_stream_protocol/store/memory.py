@@ -2,11 +2,13 @@
 
 import itertools
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 
+import msgspec
+
 from ..protocol.approvals import Approval, CallKey, ChatKey, State
-from .base import AuditEntry, Lease, Snapshot, audit_entry
+from .base import Acquired, AuditEntry, Lease, Snapshot, audit_entry
 
 
 @dataclass
@@ -34,28 +36,26 @@ class MemoryStore:
         calls = self._approvals.setdefault(approval.chat, {})
         if approval.call in calls:
             return False
-        calls[approval.call] = approval
+        calls[approval.call] = msgspec.structs.replace(approval, delivered=False)
         self._note(approval, asked=True)
         return True
 
-    async def compare_and_set(self, old: Approval, new: Approval, lease: Lease | None = None) -> bool:
-        calls = self._approvals.get(old.chat, {})
-        stored = calls.get(old.call)
-        if stored is None or stored.version != old.version:
-            return False
+    async def compare_and_set(self, old: Approval, *steps: Approval, lease: Lease | None = None) -> bool:
         if lease is not None and not (lease.chat == old.chat and self._is_held(lease)):
             return False
-        calls[old.call] = new
-        self._note(new)
-        return True
+        return self._set(old, *steps)
 
-    async def acquire(self, chat: ChatKey, lasts_s: float) -> Lease | None:
+    async def acquire(
+        self, chat: ChatKey, lasts_s: float, changes: Sequence[tuple[Approval, Approval]] = ()
+    ) -> Acquired:
+        for old, new in changes:
+            self._set(old, new)
         held = self._leases.get(chat)
-        if held is not None and held.expires_at > self._clock():
-            return None
-        token = f"run-{next(self._tokens)}"
-        self._leases[chat] = _HeldLease(token, self._clock() + lasts_s)
-        return Lease(chat, token)
+        lease = None
+        if held is None or held.expires_at <= self._clock():
+            lease = Lease(chat, f"run-{next(self._tokens)}")
+            self._leases[chat] = _HeldLease(lease.token, self._clock() + lasts_s)
+        return Acquired(lease, await self.read(chat))
 
     async def renew(self, lease: Lease, lasts_s: float) -> bool:
         held = self._leases.get(lease.chat)
@@ -64,7 +64,10 @@ class MemoryStore:
         held.expires_at = self._clock() + lasts_s
         return True
 
-    async def release(self, lease: Lease) -> None:
+    async def release(self, lease: Lease, delivered: Collection[CallKey] = ()) -> None:
+        calls = self._approvals.get(lease.chat, {})
+        for call in calls.keys() & set(delivered):
+            calls[call] = msgspec.structs.replace(calls[call], delivered=True)
         held = self._leases.get(lease.chat)
         if held is not None and held.token == lease.token:
             del self._leases[lease.chat]
@@ -80,9 +83,11 @@ class MemoryStore:
     async def audit(self, chat: ChatKey) -> Sequence[AuditEntry]:
         return list(self._audit.get(chat, ()))
 
-    async def forget(self, chat: ChatKey) -> None:
-        self._approvals.pop(chat, None)
-        self._leases.pop(chat, None)
+    async def forget(self, lease: Lease) -> bool:
+        if not self._is_held(lease):
+            return False
+        self._approvals.pop(lease.chat, None)
+        return True
 
     async def aclose(self) -> None:
         pass
@@ -90,6 +95,16 @@ class MemoryStore:
     def _is_held(self, lease: Lease) -> bool:
         held = self._leases.get(lease.chat)
         return held is not None and held.token == lease.token and held.expires_at > self._clock()
+
+    def _set(self, old: Approval, *steps: Approval) -> bool:
+        calls = self._approvals.get(old.chat, {})
+        stored = calls.get(old.call)
+        if stored is None or stored.version != old.version:
+            return False
+        calls[old.call] = msgspec.structs.replace(steps[-1], delivered=stored.delivered)
+        for step in steps:
+            self._note(step)
+        return True
 
     def _note(self, approval: Approval, *, asked: bool = False) -> None:
         self._audit.setdefault(approval.chat, []).append(audit_entry(approval, self._clock(), asked=asked))
