@@ -49,6 +49,13 @@ def model_call_of(event: Event) -> str:
     return (ours.get("step") if ours else None) or event.id
 
 
+def is_aside(event: Event) -> bool:
+    """Whether ADK has put this between the pieces of a model call and their whole, as it does for code that the model's
+    service runs. A model without a word says why, or that it was cut off."""
+    is_over = event.error_code is not None or event.interrupted or event.turn_complete or event.actions.end_of_agent
+    return event.content is None and not is_over
+
+
 def is_said(event: Event) -> bool:
     """Whether an event of a live session tells anything to the user."""
     has_parts = bool(event.content and event.content.parts)

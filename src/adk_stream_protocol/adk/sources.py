@@ -16,6 +16,7 @@ class Sources:
 
     def __init__(self) -> None:
         self._by_address: dict[str, Source] = {}
+        self._suggestions: set[str] = set()
 
     def feed(self, event: Event) -> tuple[list[Source], list[dict[str, Any]]]:
         """The sources that are new with this event, and the citations of its text."""
@@ -31,6 +32,14 @@ class Sources:
                 self._add(citation.uri, citation.title)
         new = list(self._by_address.values())[known:]
         return new, list(_citations(event, cited))
+
+    def new_suggestions(self, event: Event) -> Iterator[tuple[str, str]]:
+        """The id and the HTML of Google's search suggestions. Its terms ask to show them as they are."""
+        entry_point = event.grounding_metadata and event.grounding_metadata.search_entry_point
+        html = entry_point and entry_point.rendered_content
+        if html and html not in self._suggestions:
+            self._suggestions.add(html)
+            yield f"search-suggestions-{len(self._suggestions)}", html
 
     def _source(self, chunk: types.GroundingChunk) -> Source | None:
         for page in (chunk.web, chunk.maps):

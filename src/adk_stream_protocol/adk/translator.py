@@ -33,6 +33,7 @@ from .event_parts import (
     as_dict,
     auth_request,
     data_file,
+    is_aside,
     is_atomic,
     is_model_output,
     model_call_of,
@@ -210,6 +211,8 @@ class Translator:
         out += self._parts(event, speaker, parts, citations)
         for source in sources:
             out += self._writer.part(source)
+        for suggestions_id, html in self._sources.new_suggestions(event):
+            out += self._writer.data("search-suggestions", {"html": html}, id=suggestions_id)
         out += self._tool_results(event, parts)
         self._note_end(event)
         return [*out, *self._actions(event, artifacts or {})]
@@ -280,12 +283,18 @@ class Translator:
     def _parts(
         self, event: Event, speaker: _Speaker, parts: list[types.Part], citations: list[dict[str, Any]]
     ) -> list[AnyChunk]:
+        if is_aside(event):  # the whole is still to come
+            return []
         out: list[AnyChunk] = []
         said: dict[TextKind, int | None] = {}
         for kind in _TEXT_KINDS:
             whole = "".join(part.text for part in parts if part.text and text_kind(part) == kind)
             if whole:
                 said[kind] = speaker.said.settle(kind, whole)
+        open_kind = self._writer.open_text_kind(speaker)
+        if open_kind in said and said[open_kind] is None:
+            # A callback or plugin replaced what was streamed. No chunk takes text back, so both stay, marked.
+            out += self._writer.end_text(speaker, metadata={"adk": {"replaced": True}})
         last_text = next((part for part in reversed(parts) if part.text and not part.thought), None)
         for part in parts:
             if part.text:
@@ -311,13 +320,9 @@ class Translator:
     ) -> list[AnyChunk]:
         known = said[kind]
         if known is None:
-            # A callback or plugin replaced what was streamed. No chunk takes text back, so both stay, marked.
-            marked: ProviderMetadata = {"adk": {"replaced": True}}
             replacing = {"adk": {**(speaker.metadata or {}).get("adk", {}), "replaces": True}}
             said[kind] = 0
-            was_open = self._writer.open_text_kind(speaker) == kind
-            out = self._writer.end_text(speaker, metadata=marked if was_open else None)
-            return [*out, *self._writer.text(speaker, kind, text, replacing)]
+            return self._writer.text(speaker, kind, text, replacing)
         said[kind] = max(0, known - len(text))
         rest = text[known:]
         return self._writer.text(speaker, kind, rest, speaker.metadata) if rest else []
