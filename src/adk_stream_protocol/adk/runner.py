@@ -17,6 +17,7 @@ from google.adk.workflow import BaseNode, FunctionNode
 from google.genai import types
 
 from ..errors import ConfigurationError
+from .node_tree import all_nodes
 
 AgentLike = BaseNode | App | Runner
 
@@ -82,32 +83,13 @@ def _waits(tool: Any) -> bool:
 
 def _refuse_waiting_nodes(root: Any) -> None:
     """A workflow node asks by itself: ADK records nothing that would bind the answer to what the person was shown."""
-    for node in _nodes(root):
+    for node in all_nodes(root):
         has_waiting_tool = _waits(getattr(node, "tool", None))
         if has_waiting_tool or (isinstance(node, FunctionNode) and node.require_confirmation):
             raise ConfigurationError(
                 f"The workflow node {node.name!r} waits for an answer, and nobody can give one there: "
                 "put what it runs into the tools of an LlmAgent instead."
             )
-
-
-def _nodes(root: Any) -> Iterator[BaseNode]:
-    """The root and everything below it that ADK would run with the root's plugins."""
-    seen: set[int] = set()
-    found = [root]
-    while found:
-        node = found.pop()
-        if id(node) not in seen and isinstance(node, BaseNode):
-            seen.add(id(node))
-            yield node
-            found += _children(node)
-
-
-def _children(node: BaseNode) -> Iterator[Any]:
-    yield from node._iter_static_children()  # pyright: ignore[reportPrivateUsage] -- only ADK knows them all
-    for name, value in node:  # those of a node of the application's, which ADK does not know
-        if name != "parent_agent":
-            yield from value.values() if isinstance(value, dict) else value if isinstance(value, list) else (value,)
 
 
 def lift_frame_limit(agent: Any) -> None:
