@@ -1,5 +1,6 @@
 """A runner from an agent, an App or a Runner."""
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -10,8 +11,8 @@ from google.adk.memory import InMemoryMemoryService
 from google.adk.plugins import BasePlugin
 from google.adk.runners import Runner
 from google.adk.sessions import InMemorySessionService
-from google.adk.tools import FunctionTool, LongRunningFunctionTool
-from google.adk.workflow import Workflow
+from google.adk.tools import AgentTool, FunctionTool, LongRunningFunctionTool
+from google.adk.workflow import BaseNode, Node, Workflow, node
 
 from adk.agent_runs import pay
 from adk_stream_protocol import client_tool
@@ -120,6 +121,96 @@ def test_tools_that_wait_need_an_app_that_can_go_on(kind: str, wrapped: type, de
         build_runner(given(None), **NO_SERVICES, gate=gate())
     runner = build_runner(given(resumable()), **NO_SERVICES, gate=gate())
     assert runner.resumability_config is not None
+
+
+# -- workflow nodes that wait, where no approval is recorded ----------------------------------------------------------
+
+
+def shown(amount: int) -> dict[str, int]:
+    """Shows."""
+    return {"shown": amount}
+
+
+def flow(*nodes: Any, name: str = "flow") -> Workflow:
+    return Workflow(name=name, edges=[("START", *nodes)])
+
+
+@node(require_confirmation=True)
+def decorated(amount: int) -> int:
+    """Pays."""
+    return amount
+
+
+class Holder(Node):
+    """A node of the application's that runs others itself."""
+
+    held: list[BaseNode] | None = None
+    by_name: dict[str, BaseNode] | None = None
+
+
+CONFIRMED = node(pay, require_confirmation=True)
+WAITING_NODES: dict[str, tuple[str, Callable[[], BaseNode]]] = {
+    "a function": ("pay", lambda: flow(CONFIRMED)),
+    "a function at times": ("pay", lambda: flow(node(pay, require_confirmation=lambda amount: amount > 5))),
+    "a decorated function": ("decorated", lambda: flow(shown, decorated)),
+    "a named one": ("till", lambda: flow(node(pay, name="till", require_confirmation=True))),
+    "below a workflow": ("pay", lambda: flow(shown, flow(CONFIRMED, name="inner"))),
+    "on a route": ("pay", lambda: Workflow(name="flow", edges=[("START", shown, {"yes": CONFIRMED, "no": agent()})])),
+    "in parallel": ("pay", lambda: flow(node(pay, require_confirmation=True, parallel_worker=True))),
+    "a parallel workflow": ("pay", lambda: flow(node(flow(CONFIRMED, name="inner"), parallel_worker=True))),
+    "an agent's tool": ("pay", lambda: agent(CONFIRMED)),
+    "a workflow as an agent's tool": ("pay", lambda: agent(flow(CONFIRMED, name="inner"))),
+    "of an agent in a workflow": ("pay", lambda: flow(agent(CONFIRMED))),
+    "below a sub-agent": (
+        "pay",
+        lambda: SequentialAgent(name="line", sub_agents=[agent(flow(CONFIRMED, name="inner"))]),
+    ),
+    "held by a node of the application's": ("pay", lambda: flow(Holder(name="holder", held=[CONFIRMED]))),
+    "held under a name": ("pay", lambda: flow(Holder(name="holder", by_name={"till": CONFIRMED}))),
+    **{f"a tool: {kind}": ("pay", lambda tool=tool: flow(shown, tool)) for kind, tool in WAITING.items()},
+    "a named tool": ("till", lambda: flow(node(WAITING["gated"], name="till"))),
+    "the root itself": ("pay", lambda: CONFIRMED),
+}
+
+
+@pytest.mark.parametrize("place", WAITING_NODES)
+@pytest.mark.parametrize("wrapped", ["agent", "App", "Runner"])
+def test_a_workflow_node_that_waits_is_refused_by_its_name(place: str, wrapped: str) -> None:
+    name, make = WAITING_NODES[place]
+    given: Any = make()
+    if wrapped != "agent":
+        given = App(name="shop", root_agent=given, resumability_config=resumable())
+    if wrapped == "Runner":
+        given = Runner(app=given, session_service=InMemorySessionService())
+    with pytest.raises(ConfigurationError, match=rf"The workflow node '{name}' waits .*tools of an LlmAgent"):
+        build_runner(given, **NO_SERVICES, gate=gate())
+
+
+@pytest.mark.parametrize(
+    "root",
+    [
+        flow(shown, agent(*WAITING.values())),
+        flow(node(pay, require_confirmation=False), FunctionTool(shown)),
+        agent(AgentTool(agent(WAITING["gated"]))),
+        flow(AgentTool(agent(WAITING["gated"]))),
+        agent(flow(node(shown), name="inner")),
+    ],
+    ids=[
+        "an agent's tools wait",
+        "nothing waits",
+        "in an AgentTool",
+        "in an AgentTool's node",
+        "a free node as a tool",
+    ],
+)
+def test_other_nodes_are_taken(root: BaseNode) -> None:
+    build_runner(root, **NO_SERVICES, gate=gate())
+
+
+def test_what_stands_above_an_agent_is_not_its_own() -> None:
+    below = agent()
+    LlmAgent(name="above", sub_agents=[below], tools=[CONFIRMED])
+    build_runner(below, **NO_SERVICES, gate=gate())
 
 
 def test_a_runner_is_used_as_it_is() -> None:

@@ -2,7 +2,9 @@
 
 import base64
 from collections.abc import Mapping
+from ipaddress import ip_address
 from typing import Any, cast
+from urllib.parse import urlsplit
 
 from google.adk.events import Event
 from google.genai import types
@@ -16,6 +18,8 @@ METADATA_KEY = "adk_stream"
 
 CREDENTIAL = "adk_request_credential"
 REQUEST_INPUT = "adk_request_input"
+_QUESTIONS = (CONFIRMATION, CREDENTIAL, REQUEST_INPUT)
+_NODE_CONFIRMATION = "wf_tool_confirmation:"  # begins the ids under which workflow nodes ask for approval
 CONTROL_FLOW = frozenset({"transfer_to_agent", "set_model_response", "finish_task", "exit_loop"})
 ABORTED = "INVOCATION_ABORTED"
 
@@ -91,6 +95,26 @@ def is_model_output(part: types.Part) -> bool:
     return bool(part.text) or (is_atomic(part) and part.code_execution_result is None)
 
 
+def is_frameworks_own(event: Event, call: types.FunctionCall) -> bool:
+    """Whether this is a question that ADK asks, and not a model that calls it by its name.
+
+    ADK marks calls that wait: its own, and those of a model whose agent has a waiting tool of that name, such as
+    `request_input`. It marks them by id, so the mark says nothing where two calls of an event have the same.
+    """
+    if event.partial or call.name not in _QUESTIONS or call.id not in (event.long_running_tool_ids or ()):
+        return False
+    return sum(other.id == call.id for other in event.get_function_calls()) == 1
+
+
+def asks_for_confirmation(event: Event) -> bool:
+    """Whether a workflow node asks for approval of its run. ADK would take whatever comes under the id for an answer,
+    and run the node with arguments that nobody has seen."""
+    return any(
+        call.name == REQUEST_INPUT and (call.id or "").startswith(_NODE_CONFIRMATION)
+        for call in event.get_function_calls()
+    )
+
+
 def as_dict(value: Any) -> dict[str, Any]:
     return cast(dict[str, Any], value) if isinstance(value, dict) else {}
 
@@ -99,8 +123,35 @@ def auth_request(arguments: dict[str, Any]) -> dict[str, Any]:
     """What the client needs to ask for consent; the rest of the configuration stays on the server."""
     config = as_dict(arguments.get("authConfig"))
     oauth2 = as_dict(as_dict(config.get("exchangedAuthCredential")).get("oauth2"))
-    request = {"authUri": oauth2.get("authUri"), "credentialKey": config.get("credentialKey")}
+    address = oauth2.get("authUri")
+    request = {
+        "authUri": address if _is_consent_address(address) else None,
+        "credentialKey": config.get("credentialKey"),
+    }
     return {name: value for name, value in request.items() if value is not None}
+
+
+def _is_consent_address(address: Any) -> bool:
+    """Whether a page may send its user there: pages make links of it."""
+    if not isinstance(address, str) or not address.isascii() or not address.isprintable():
+        return False
+    if " " in address or "\\" in address:  # what a browser reads otherwise
+        return False
+    try:
+        parts = urlsplit(address)
+        host, _ = parts.hostname, parts.port
+    except ValueError:
+        return False
+    if not host or "@" in parts.netloc:
+        return False
+    return parts.scheme == "https" or (parts.scheme == "http" and _is_loopback(host))
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return host == "localhost" or ip_address(host).is_loopback
+    except ValueError:
+        return False
 
 
 def data_file(data: bytes | None, media_type: str | None) -> File:

@@ -13,10 +13,11 @@ from google.adk.models import Gemini
 from google.adk.plugins.base_plugin import BasePlugin
 from google.adk.runners import Runner
 from google.adk.sessions import BaseSessionService, InMemorySessionService
-from google.adk.workflow import BaseNode
+from google.adk.workflow import BaseNode, FunctionNode
 from google.genai import types
 
 from ..errors import ConfigurationError
+from .node_tree import all_nodes
 
 AgentLike = BaseNode | App | Runner
 
@@ -35,6 +36,7 @@ def build_runner(
             raise ConfigurationError("A Runner brings its own name and services: give them to the Runner.")
         if agent.plugin_manager.get_plugin(gate.name) is not None:
             raise ConfigurationError("This Runner has a ChatBridge already: give each bridge a Runner of its own.")
+        _refuse_waiting_nodes(agent.agent)
         _require_resumable(agent.agent, agent.resumability_config)
         agent.plugin_manager.plugins.insert(0, gate)
         return agent
@@ -45,6 +47,7 @@ def build_runner(
         app = App(name=app_name or agent.name, root_agent=agent, resumability_config=resumable())
     else:
         raise ConfigurationError(f"A ChatBridge needs an ADK agent, App or Runner, not {type(agent).__name__}.")
+    _refuse_waiting_nodes(app.root_agent)
     return Runner(
         app=app.model_copy(update={"plugins": [gate, *app.plugins]}),
         app_name=app_name,
@@ -68,10 +71,25 @@ def _require_resumable(root: Any, config: ResumabilityConfig | None) -> None:
 
 def _waiting_tools(agent: Any) -> Iterator[str]:
     for tool in getattr(agent, "tools", None) or ():
-        if getattr(tool, "_require_confirmation", False) or getattr(tool, "is_long_running", False):
+        if _waits(tool):
             yield getattr(tool, "name", type(tool).__name__)
     for below in getattr(agent, "sub_agents", None) or ():
         yield from _waiting_tools(below)
+
+
+def _waits(tool: Any) -> bool:
+    return bool(getattr(tool, "_require_confirmation", False) or getattr(tool, "is_long_running", False))
+
+
+def _refuse_waiting_nodes(root: Any) -> None:
+    """A workflow node asks by itself: ADK records nothing that would bind the answer to what the person was shown."""
+    for node in all_nodes(root):
+        has_waiting_tool = _waits(getattr(node, "tool", None))
+        if has_waiting_tool or (isinstance(node, FunctionNode) and node.require_confirmation):
+            raise ConfigurationError(
+                f"The workflow node {node.name!r} waits for an answer, and nobody can give one there: "
+                "put what it runs into the tools of an LlmAgent instead."
+            )
 
 
 def lift_frame_limit(agent: Any) -> None:
