@@ -52,7 +52,11 @@ class Target(NamedTuple):
 TARGETS = {
     "approvals": Target(
         "adk_stream_protocol.protocol.approvals",
-        ["tests/protocol/test_approvals.py", "tests/protocol/test_approvals_explored.py"],
+        [
+            "tests/protocol/test_approvals.py",
+            "tests/protocol/test_approvals_guards.py",
+            "tests/protocol/test_approvals_explored.py",
+        ],
     ),
     "digest": Target("adk_stream_protocol.protocol.digest", ["tests/protocol/test_digest.py"]),
     "gate": Target(

@@ -16,9 +16,10 @@ def diagram() -> str:
         f"    [*] --> {_id(State.PENDING)} : asked",
         f"    [*] --> {_id(State.APPROVED)} : asked of a browser, with nothing to approve",
     ]
+    reached = frozenset(TABLE.values())
     rows = [(before, move) for before in State for move in Move if (before, move) in TABLE]
     lines += [f"    {_id(before)} --> {_id(TABLE[before, move])} : {move}" for before, move in rows]
-    lines += [f"    {_id(state)} --> [*]" for state in State if state in FINAL]
+    lines += [f"    {_id(state)} --> [*]" for state in State if state in FINAL & reached]
     return "\n".join(lines) + "\n"
 
 

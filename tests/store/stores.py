@@ -9,7 +9,7 @@ import asyncpg
 from sqlalchemy import make_url
 
 from adk_stream_protocol.protocol.approvals import Approval, CallKey, ChatKey, State, decide
-from adk_stream_protocol.store.base import Store
+from adk_stream_protocol.store.base import Lease, Store
 from adk_stream_protocol.store.memory import MemoryStore
 from adk_stream_protocol.store.sql import SqlStore
 from support.databases import postgres_url, sqlite_url
@@ -72,6 +72,7 @@ def asked(call_id: str = "call-1", *, chat: ChatKey = CHAT, **fields: Any) -> Ap
         "runs": "server",
         "state": State.PENDING,
         "asked_at": 1000.0,
+        "delivered": False,  # as every store reads what it was given
     }
     return Approval(chat=chat, **(known | fields))
 
@@ -82,6 +83,16 @@ def approve(approval: Approval, now: float) -> Approval:
 
 def deny(approval: Approval, now: float) -> Approval:
     return decide(approval, by="ann", approved=False, now=now, reason="too much")
+
+
+async def lease_of(store: Store, chat: ChatKey = CHAT, lasts_s: float = 10) -> Lease | None:
+    return (await store.acquire(chat, lasts_s)).lease
+
+
+async def held(store: Store, chat: ChatKey = CHAT, lasts_s: float = 10) -> Lease:
+    lease = await lease_of(store, chat, lasts_s)
+    assert lease is not None
+    return lease
 
 
 async def states(store: Store, chat: ChatKey = CHAT) -> list[str]:

@@ -24,12 +24,15 @@ EVERY_USE: list[Callable[[Store], Awaitable[Any]]] = [
     lambda store: store.read(CHAT, CallKey("inv-1", "call-1")),
     lambda store: store.add(asked("new")),
     lambda store: store.compare_and_set(asked(), asked(version=1)),
+    lambda store: store.compare_and_set(asked(), asked(version=1), asked(version=2), lease=Lease(CHAT, "token")),
     lambda store: store.acquire(CHAT, 10),
+    lambda store: store.acquire(CHAT, 10, [(asked(), asked(version=1))]),
     lambda store: store.renew(Lease(CHAT, "token"), 10),
     lambda store: store.release(Lease(CHAT, "token")),
+    lambda store: store.release(Lease(CHAT, "token"), [asked().call]),
     lambda store: store.abandoned(5),
     lambda store: store.audit(CHAT),
-    lambda store: store.forget(CHAT),
+    lambda store: store.forget(Lease(CHAT, "token")),
 ]
 
 

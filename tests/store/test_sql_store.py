@@ -19,7 +19,7 @@ from sqlalchemy import make_url
 from adk_stream_protocol.protocol.approvals import Approval, State, decide
 from adk_stream_protocol.store.base import Lease, Store, advance
 from adk_stream_protocol.store.sql import SqlStore
-from store.stores import CHAT, Clock, Stores, asked, postgres_connection
+from store.stores import CHAT, Clock, Stores, asked, held, lease_of, postgres_connection
 from support.conversations import PATIENCE_S, run
 from support.databases import postgres_url, sqlite_url
 
@@ -35,9 +35,8 @@ def test_two_stores_of_one_database_see_each_other(databases: Stores, clock: Clo
             assert await other.compare_and_set(asked(), approved)
             assert not await one.compare_and_set(asked(), approved)
             assert (await one.read(CHAT)).approvals == [approved]
-            lease = await one.acquire(CHAT, 10)
-            assert lease
-            assert await other.acquire(CHAT, 10) is None
+            lease = await held(one)
+            assert await lease_of(other) is None
             assert await other.renew(lease, 20)
             await other.release(lease)
             assert await other.abandoned(0) == [CHAT]
@@ -164,31 +163,31 @@ def test_a_worker_with_a_wrong_clock_keeps_to_the_databases(databases: Stores, m
 
     async def scenario() -> None:
         async with databases.open() as store, databases.open() as skewed:
-            long = await store.acquire(CHAT, 60)
-            short = await store.acquire(CHAT._replace(chat_id="c2"), 0)
-            assert long
-            assert short
+            long = await held(store, lasts_s=60)
+            short = await held(store, CHAT._replace(chat_id="c2"), 0)
             now = (await store.read(CHAT)).now
             for name, deadline in (("ahead", now + 60), ("behind", now)):
                 await store.add(asked(name, deadline=deadline))
             await store.add(asked(chat=short.chat))
 
             monkeypatch.setattr(time, "time", lambda: right() + 300)
-            assert await skewed.acquire(CHAT, 60) is None
+            assert await lease_of(skewed) is None
             assert await skewed.abandoned(0) == [short.chat]
             assert (await approved(skewed, "ahead", lease=long)).state is State.APPROVED
 
             monkeypatch.setattr(time, "time", lambda: right() - 300)
             assert (await approved(skewed, "behind")).state is State.EXPIRED
-            assert not await skewed.compare_and_set(asked(chat=short.chat), asked(chat=short.chat, version=1), short)
-            assert await skewed.acquire(short.chat, 60)
+            assert not await skewed.compare_and_set(
+                asked(chat=short.chat), asked(chat=short.chat, version=1), lease=short
+            )
+            assert await lease_of(skewed, short.chat)
 
     run(scenario)
 
 
 async def approved(store: Store, name: str, lease: Lease | None = None) -> Approval:
     return await advance(
-        store, CHAT, asked(name).call, lambda old, now: decide(old, by="ann", approved=True, now=now), lease
+        store, CHAT, asked(name).call, lambda old, now: decide(old, by="ann", approved=True, now=now), lease=lease
     )
 
 

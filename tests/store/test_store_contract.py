@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from adk_stream_protocol.protocol.approvals import CallKey, ChatKey, State, claim, decide, finish, start
-from adk_stream_protocol.store.base import AuditEntry, Snapshot, advance
-from store.stores import CHAT, OTHER_CHAT, Clock, Stores, approve, asked, deny, states, trail
+from adk_stream_protocol.store.base import AuditEntry, Lease, Snapshot, advance
+from store.stores import CHAT, OTHER_CHAT, Clock, Stores, approve, asked, deny, held, lease_of, states, trail
 from support.conversations import run
 
 # -- what is kept -----------------------------------------------------------------------------------------------------
@@ -124,7 +124,7 @@ def test_chats_that_look_alike_share_nothing(stores: Stores, clock: Clock) -> No
         async with stores.open(clock) as store:
             for chat in LOOKALIKES:
                 assert await store.add(asked(chat=chat))
-                assert await store.acquire(chat, 10)
+                assert await lease_of(store, chat)
             for chat in LOOKALIKES:
                 assert (await store.read(chat)).approvals == [asked(chat=chat)]
                 assert [entry.chat for entry in await store.audit(chat)] == [chat]
@@ -259,8 +259,7 @@ def test_the_trail_says_what_was_asked_decided_and_done(stores: Stores, clock: C
     async def scenario() -> None:
         async with stores.open(clock) as store:
             await store.add(approval)
-            lease = await store.acquire(CHAT, 100)
-            assert lease
+            lease = await held(store, lasts_s=100)
             for move in (
                 lambda old, now: decide(old, by="ann", approved=True, now=now, reason="lunch"),
                 lambda old, now: claim(old, digest=old.digest, run=lease.token),
@@ -268,7 +267,7 @@ def test_the_trail_says_what_was_asked_decided_and_done(stores: Stores, clock: C
                 lambda old, now: finish(old, run=lease.token, result={"secret": "not for the trail"}),
             ):
                 clock.now += 1
-                await advance(store, CHAT, approval.call, move, lease)
+                await advance(store, CHAT, approval.call, move, lease=lease)
             said: dict[str, Any] = {"approved": True, "reason": "lunch"}
             assert await store.audit(CHAT) == [
                 entry(1000.0, "pending", arguments={"amount": 5, "to": "ゆき"}),
@@ -293,20 +292,41 @@ def test_the_trail_says_who_denied_and_why(stores: Stores, clock: Clock) -> None
     run(scenario)
 
 
-def test_a_forgotten_chat_has_no_calls_and_no_lease_but_its_trail(stores: Stores, clock: Clock) -> None:
+def test_a_forgotten_chat_has_no_calls_but_its_trail_and_its_holder(stores: Stores, clock: Clock) -> None:
     async def scenario() -> None:
         async with stores.open(clock) as store:
             for chat in (CHAT, OTHER_CHAT):
                 await store.add(asked(chat=chat))
-                await store.acquire(chat, 10)
-            await store.forget(CHAT)
-            await store.forget(ChatKey("app", "ann", "never was"))
+                await store.add(asked("call-2", chat=chat))
+            lease = await held(store)
+            assert await store.forget(lease)
             assert (await store.read(CHAT)).approvals == []
-            assert await trail(store) == ["pending"]
-            assert await store.acquire(CHAT, 10)
-            assert await states(store, OTHER_CHAT) == ["pending"]
-            assert await store.acquire(OTHER_CHAT, 10) is None
-            assert await store.add(asked())  # and may be asked anew
             assert await trail(store) == ["pending", "pending"]
+            assert await states(store, OTHER_CHAT) == ["pending", "pending"]
+            assert await lease_of(store) is None  # nobody comes in between before all else is deleted
+            assert await store.forget(lease)  # what failed halfway is done again
+            await store.release(lease)
+            assert await lease_of(store)
+            assert await store.add(asked())  # and may be asked anew
+            assert await trail(store) == ["pending", "pending", "pending"]
+
+    run(scenario)
+
+
+def test_only_the_holder_makes_a_chat_forgotten(stores: Stores, clock: Clock) -> None:
+    async def scenario() -> None:
+        async with stores.open(clock) as store:
+            await store.add(asked())
+            lost = await held(store)
+            clock.now += 10
+            assert not await store.forget(lost)
+            other = await held(store)
+            released = await held(store, OTHER_CHAT)
+            await store.release(released)
+            for wrong in (lost, Lease(CHAT, "invented"), Lease(CHAT, released.token), Lease(OTHER_CHAT, other.token)):
+                assert not await store.forget(wrong)
+            assert await states(store) == ["pending"]
+            assert await store.forget(other)
+            assert await states(store) == []
 
     run(scenario)

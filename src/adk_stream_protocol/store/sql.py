@@ -1,7 +1,9 @@
 """The store of many workers: SQLite for those of one machine, PostgreSQL for those of many.
 
 Its tables begin with `adk_stream_`, so that they can live in the database of ADK's sessions. Whatever several workers
-could do at once is one conditional statement, and time is the database's, so that no worker's clock counts.
+could do at once is one conditional statement, and time is the database's, so that no worker's clock counts. Whoever
+writes several rows does so in one order (the chat's lease, then its calls by their key), so that no two wait for each
+other.
 """
 
 import asyncio
@@ -11,7 +13,7 @@ import logging
 import sqlite3
 import time
 import uuid
-from collections.abc import AsyncGenerator, Callable, Coroutine, Generator, Sequence
+from collections.abc import AsyncGenerator, Callable, Collection, Coroutine, Generator, Sequence
 from contextlib import asynccontextmanager, closing, contextmanager, nullcontext
 from typing import Any, Concatenate, NamedTuple, ParamSpec, TypeVar
 
@@ -20,7 +22,7 @@ import msgspec
 from ..errors import ConfigurationError, StoreUnavailable
 from ..protocol.approvals import Approval, CallKey, ChatKey, State
 from ..protocol.chunks import encode_json
-from .base import AuditEntry, Lease, Snapshot, audit_entry
+from .base import Acquired, AuditEntry, Lease, Snapshot, audit_entry
 
 _INSTALL = "A store in a database needs more packages: pip install 'adk-stream-protocol[sql]'"
 
@@ -51,6 +53,7 @@ _approvals = sa.Table(
     sa.Column("decided_at", sa.Double),
     sa.Column("version", sa.Integer, nullable=False),
     sa.Column("record", sa.Text, nullable=False),
+    sa.Column("delivered", sa.Boolean),  # beside the record, which workers of older versions write without it
     sa.UniqueConstraint("chat", "call"),
 )
 _is_approved = _approvals.c.state == sa.literal_column(f"'{State.APPROVED}'")
@@ -162,19 +165,13 @@ class SqlStore:
 
     @_to_its_end
     async def read(self, chat: ChatKey, call: CallKey | None = None) -> Snapshot:
-        clock = sa.select(self._now().label("now")).subquery()  # read also if there is nothing else to read
-        wanted = _approvals.c.chat == _chat_text(chat)
-        if call is not None:
-            wanted &= _approvals.c.call == _call_text(call)
-        query = sa.select(clock.c.now, _approvals.c.record).select_from(clock.outerjoin(_approvals, wanted))
         async with self._reading() as connection:
-            rows = (await connection.execute(query.order_by(_approvals.c.id))).all()
-        return Snapshot([_decode_approval(row.record) for row in rows if row.record is not None], rows[0].now)
+            return await self._snapshot(connection, chat, call)
 
     @_to_its_end
     async def add(self, approval: Approval) -> bool:
-        key = {"chat": _chat_text(approval.chat), "call": _call_text(approval.call)}
-        new = self._database.insert(_approvals).values(**key, **_columns(approval)).on_conflict_do_nothing()
+        row = {"chat": _chat_text(approval.chat), "call": _call_text(approval.call), "delivered": False}
+        new = self._database.insert(_approvals).values(**row, **_columns(approval)).on_conflict_do_nothing()
         async with self._writing() as connection:
             if (await connection.execute(new.returning(_approvals.c.id))).first() is None:
                 return False
@@ -182,22 +179,14 @@ class SqlStore:
         return True
 
     @_to_its_end
-    async def compare_and_set(self, old: Approval, new: Approval, lease: Lease | None = None) -> bool:
-        chat = _chat_text(old.chat)
-        change = sa.update(_approvals).where(
-            _approvals.c.chat == chat, _approvals.c.call == _call_text(old.call), _approvals.c.version == old.version
-        )
-        if lease is not None:
-            is_held = (_leases.c.chat == chat) & (_leases.c.token == lease.token) & (_leases.c.expires_at > self._now())
-            change = change.where(sa.exists().where(is_held))
+    async def compare_and_set(self, old: Approval, *steps: Approval, lease: Lease | None = None) -> bool:
         async with self._writing() as connection:
-            if (await connection.execute(change.values(**_columns(new)))).rowcount == 0:
-                return False
-            await self._note(connection, new)
-        return True
+            return await self._set(connection, old, steps, lease)
 
     @_to_its_end
-    async def acquire(self, chat: ChatKey, lasts_s: float) -> Lease | None:
+    async def acquire(
+        self, chat: ChatKey, lasts_s: float, changes: Sequence[tuple[Approval, Approval]] = ()
+    ) -> Acquired:
         lease = Lease(chat, uuid.uuid4().hex)
         expires_at = self._now() + lasts_s
         new = self._database.insert(_leases).values(chat=_chat_text(chat), token=lease.token, expires_at=expires_at)
@@ -207,7 +196,10 @@ class SqlStore:
             where=_leases.c.expires_at <= self._now(),
         ).returning(_leases.c.token)
         async with self._writing() as connection:
-            return lease if (await connection.execute(taken)).first() else None
+            is_ours = (await connection.execute(taken)).first() is not None
+            for old, step in sorted(changes, key=lambda change: _call_text(change[0].call)):
+                await self._set(connection, old, [step])
+            return Acquired(lease if is_ours else None, await self._snapshot(connection, chat))
 
     @_to_its_end
     async def renew(self, lease: Lease, lasts_s: float) -> bool:
@@ -216,9 +208,14 @@ class SqlStore:
             return (await connection.execute(change)).rowcount > 0
 
     @_to_its_end
-    async def release(self, lease: Lease) -> None:
+    async def release(self, lease: Lease, delivered: Collection[CallKey] = ()) -> None:
+        mark = sa.update(_approvals).where(
+            _approvals.c.chat == _chat_text(lease.chat), _approvals.c.call == sa.bindparam("marked")
+        )
         async with self._writing() as connection:
             await connection.execute(sa.delete(_leases).where(_is_lease(lease)))
+            if marked := [{"marked": text} for text in sorted(map(_call_text, delivered))]:
+                await connection.execute(mark.values(delivered=True), marked)
 
     @_to_its_end
     async def abandoned(self, after_s: float) -> Sequence[ChatKey]:
@@ -238,10 +235,15 @@ class SqlStore:
         return [msgspec.structs.replace(_decode_audit_entry(row.entry), at=row.at) for row in rows]
 
     @_to_its_end
-    async def forget(self, chat: ChatKey) -> None:
+    async def forget(self, lease: Lease) -> bool:
+        held = sa.select(_leases.c.token).where(self._is_held(lease)).with_for_update()
+        calls = sa.select(_approvals.c.id).where(_approvals.c.chat == _chat_text(lease.chat))
+        in_order = calls.order_by(_approvals.c.call).with_for_update()
         async with self._writing() as connection:
-            for table in (_approvals, _leases):
-                await connection.execute(sa.delete(table).where(table.c.chat == _chat_text(chat)))
+            if (await connection.execute(held)).first() is None:
+                return False
+            await connection.execute(sa.delete(_approvals).where(_approvals.c.id.in_(in_order)))
+        return True
 
     async def aclose(self) -> None:
         if self._at_work:
@@ -259,9 +261,35 @@ class SqlStore:
     def _now(self) -> sa.ColumnElement[float]:
         return self._database.now if self._clock is None else sa.literal(self._clock(), sa.Double)
 
-    async def _note(self, connection: AsyncConnection, approval: Approval, *, asked: bool = False) -> None:
-        entry = encode_json(audit_entry(approval, 0, asked=asked)).decode()  # when, only the database knows
-        new = sa.insert(_audit).values(chat=_chat_text(approval.chat), at=self._now(), entry=entry)
+    def _is_held(self, lease: Lease) -> sa.ColumnElement[bool]:
+        return _is_lease(lease) & (_leases.c.expires_at > self._now())
+
+    async def _snapshot(self, connection: AsyncConnection, chat: ChatKey, call: CallKey | None = None) -> Snapshot:
+        clock = sa.select(self._now().label("now")).subquery()  # read also if there is nothing else to read
+        wanted = _approvals.c.chat == _chat_text(chat)
+        if call is not None:
+            wanted &= _approvals.c.call == _call_text(call)
+        query = sa.select(clock.c.now, _approvals.c.record, _approvals.c.delivered)
+        query = query.select_from(clock.outerjoin(_approvals, wanted)).order_by(_approvals.c.id)
+        rows = (await connection.execute(query)).all()
+        return Snapshot([_decoded(row.record, row.delivered) for row in rows if row.record is not None], rows[0].now)
+
+    async def _set(
+        self, connection: AsyncConnection, old: Approval, steps: Sequence[Approval], lease: Lease | None = None
+    ) -> bool:
+        is_call = (_approvals.c.chat == _chat_text(old.chat)) & (_approvals.c.call == _call_text(old.call))
+        change = sa.update(_approvals).where(is_call, _approvals.c.version == old.version)
+        if lease is not None:
+            change = change.where(sa.exists().where(_leases.c.chat == _approvals.c.chat, self._is_held(lease)))
+        if (await connection.execute(change.values(**_columns(steps[-1])))).rowcount == 0:
+            return False
+        await self._note(connection, *steps)
+        return True
+
+    async def _note(self, connection: AsyncConnection, *steps: Approval, asked: bool = False) -> None:
+        entries = [encode_json(audit_entry(step, 0, asked=asked)).decode() for step in steps]  # the database knows when
+        chat = _chat_text(steps[0].chat)
+        new = sa.insert(_audit).values([{"chat": chat, "at": self._now(), "entry": entry} for entry in entries])
         await connection.execute(new)
 
     @asynccontextmanager
@@ -296,20 +324,27 @@ class SqlStore:
             if self._engine is None:
                 engine = create_async_engine(self._url, hide_parameters=True, **self._database.engine_options)
                 try:
-                    await self._create_tables(engine)
+                    await self._prepare(engine)
                 except BaseException:
                     await engine.dispose()
                     raise
                 self._engine = engine
             return self._engine
 
-    async def _create_tables(self, engine: AsyncEngine) -> None:
+    async def _prepare(self, engine: AsyncEngine) -> None:
         if self._database.prepare:
             await asyncio.to_thread(self._database.prepare, engine)
         async with engine.begin() as connection:
             if first := self._database.begin or self._database.one_creates:
                 await connection.exec_driver_sql(first)
-            await connection.run_sync(_tables.create_all)
+            await connection.run_sync(_create_tables)
+
+
+def _create_tables(connection: sa.Connection) -> None:
+    _tables.create_all(connection)
+    columns = {column["name"] for column in sa.inspect(connection).get_columns(_approvals.name)}
+    if "delivered" not in columns:  # the table of an older version, whose workers may be at work
+        connection.exec_driver_sql(f"ALTER TABLE {_approvals.name} ADD COLUMN delivered BOOLEAN")
 
 
 def _understood(url: str) -> tuple[sa.URL, _Database]:
@@ -354,13 +389,18 @@ def _is_lease(lease: Lease) -> sa.ColumnElement[bool]:
 
 
 def _columns(approval: Approval) -> dict[str, Any]:
+    """All that a move changes."""
     return {
         "state": approval.state.value,
         "runs": approval.runs,
         "decided_at": approval.decided_at,
         "version": approval.version,
-        "record": encode_json(approval).decode(),
+        "record": encode_json(msgspec.structs.replace(approval, delivered=None)).decode(),
     }
+
+
+def _decoded(record: str, delivered: bool | None) -> Approval:
+    return msgspec.structs.replace(_decode_approval(record), delivered=delivered)
 
 
 _decode_approval = msgspec.json.Decoder(Approval).decode
