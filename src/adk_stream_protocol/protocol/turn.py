@@ -13,6 +13,7 @@ import msgspec
 from ..errors import MalformedRequest, RequestTooLarge
 from ..limits import Limits
 from .chunks import SdkVersion
+from .digest import MAX_DEPTH
 from .messages import ApprovalStyle, Message, MessageHead, RequestBody
 
 
@@ -84,7 +85,9 @@ def read_turn(request: RequestBody, limits: Limits, *, sdk_version_header: str |
     )
 
 
-_MAX_DEPTH = 100  # of what a client answers; it is compared, stored and shown, each of which has its own bottom
+# Of what a client answers; it is compared, stored and shown, each of which has its own bottom. The deepest arguments
+# that were shown still come back, in a question's copy of the call.
+_MAX_DEPTH = MAX_DEPTH + 4
 
 
 def _answers(parts: list[dict[str, Any]]) -> tuple[dict[str, Any], ...]:
