@@ -37,7 +37,7 @@ Again = Literal["regenerate", "edit"]
 @dataclass(frozen=True, slots=True)
 class Turn:
     """One user message for one chat, or what its client says about calls. Everything else of the conversation is in
-    the session."""
+    the session, and so may be a message that is to be answered anew: then there are no `parts`."""
 
     chat_id: str
     message_id: str | None
@@ -63,6 +63,8 @@ def read_turn(request: RequestBody, limits: Limits, *, sdk_version_header: str |
         _identifier(request.message_id, "messageId")
     sdk_version = decode_sdk_version(request.sdk_version, sdk_version_header)
     again = _again(request)
+    if again == "regenerate" and not request.messages and _is_null(request.message):
+        return _answer_anew(request, sdk_version)
     raw, head = _named_message(request)
     message_id = None if head.id is None else _identifier(head.id, "id of the message")
     if head.role == "assistant":
@@ -80,6 +82,21 @@ def read_turn(request: RequestBody, limits: Limits, *, sdk_version_header: str |
         again=again,
         target_id=(request.message_id or message_id) if again else None,
         parts=_user_parts(parts, limits),
+        sdk_version=sdk_version,
+        approval_style=request.approval_style,
+    )
+
+
+def _answer_anew(request: RequestBody, sdk_version: SdkVersion | None) -> Turn:
+    """What was said is in the session, so its id will do."""
+    if request.message_id is None:
+        raise MalformedRequest("Which answer is wanted anew? Send its `messageId`, or the `messages` up to it.")
+    return Turn(
+        chat_id=request.id,
+        message_id=None,
+        again="regenerate",
+        target_id=request.message_id,
+        parts=(),
         sdk_version=sdk_version,
         approval_style=request.approval_style,
     )
