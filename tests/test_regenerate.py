@@ -75,6 +75,20 @@ def test_the_model_is_asked_as_if_what_followed_had_never_been(store: Store, wha
     run(scenario)
 
 
+@pytest.mark.parametrize("of", ["the answer", "its question"])
+def test_an_answer_is_given_anew_by_an_id_alone(of: str) -> None:
+    async def scenario() -> None:
+        async with conversation("Answer 1.", "Anew.") as chat:
+            said = await chat.say("one")
+            target = id_of(said) if of == "the answer" else "u1"
+            anew = await chat.post({"id": chat.chat_id, "trigger": "regenerate-message", "messageId": target})
+            assert anew.text == "Anew."
+            assert asked_parts(chat.model.requests[1]) == ["one"]
+            assert [message["id"] for message in await chat.messages()] == ["u1", id_of(anew)]
+
+    run(scenario)
+
+
 @pytest.mark.parametrize("what", ["regenerate", "edit"])
 def test_a_message_that_never_arrived_is_as_good_as_new(what: str) -> None:
     async def scenario() -> None:

@@ -64,6 +64,16 @@ def parts_of(*parts: Any, limits: Limits = LIMITS) -> tuple[TextInput | FileInpu
             hello(again="regenerate", target_id="a7"),
             id="an-earlier-answer-again",
         ),
+        pytest.param(
+            body(messages=None, trigger="regenerate-message", messageId="a7", sdkVersion=7),
+            Turn("chat", None, (), 7, None, again="regenerate", target_id="a7"),
+            id="an-answer-again-by-its-id-alone",
+        ),
+        pytest.param(
+            body(messages=[], message=None, trigger="regenerate-message", messageId="u1"),
+            Turn("chat", None, (), None, None, again="regenerate", target_id="u1"),
+            id="an-answer-again-by-its-question-s-id-alone",
+        ),
         pytest.param(b'{"messageId":null,"sdkVersion":null,' + body()[1:], HELLO, id="optional-fields-null"),
         pytest.param(body(trigger=None), HELLO, id="no-trigger"),
         pytest.param(
@@ -193,6 +203,9 @@ UNPRINTABLE_IDS = {"terminal-control": "a\u009b31m", "right-to-left-override": "
         pytest.param(body(trigger=1), id="trigger-of-another-type"),
         pytest.param(body(messages=None), id="no-messages"),
         pytest.param(body(messages=[]), id="empty-messages"),
+        pytest.param(body(messages=None, messageId="u1"), id="an-edit-without-a-message"),
+        pytest.param(body(messages=None, trigger="regenerate-message"), id="an-answer-again-without-a-name"),
+        pytest.param(body(messages=None, trigger="regenerate-message", messageId="a b"), id="again-with-a-bad-id"),
         pytest.param(body(messages={}), id="messages-of-another-type"),
         pytest.param(body(message=[]), id="message-of-another-type"),
         *(pytest.param(body(user(role=role)), id=f"role-{role}") for role in ("system", "tool", "User", "", 1, None)),
@@ -373,3 +386,9 @@ def test_no_earlier_message_changes_the_turn(told: list[Any], told_otherwise: li
     last = user(text("the only one that counts"), file())
     turns = [decode_turn(body(*history, last, messageId=edited), LIMITS) for history in (told, told_otherwise, [])]
     assert turns[0] == turns[1] == turns[2]
+
+
+@pytest.mark.parametrize("messages", [None, []])
+def test_whoever_wants_an_answer_anew_is_told_what_is_missing(messages: list[Any] | None) -> None:
+    with pytest.raises(MalformedRequest, match="`messageId`"):
+        decode_turn(body(messages=messages, trigger="regenerate-message"), LIMITS)

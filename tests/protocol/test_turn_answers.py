@@ -7,6 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from adk_stream_protocol.errors import MalformedRequest
+from adk_stream_protocol.protocol.digest import MAX_DEPTH
 from adk_stream_protocol.protocol.turn import Turn, decode_turn
 from protocol.request_bodies import (
     ANSWER,
@@ -112,6 +113,12 @@ def deep_answers(depth: int) -> list[bytes]:
 def test_answers_as_deep_as_anybody_reads_are_taken(depth: int) -> None:
     for posted in deep_answers(depth):
         assert decode_turn(posted, LIMITS).answers is not None
+
+
+def test_the_deepest_arguments_that_were_shown_come_back() -> None:
+    question = {"originalFunctionCall": {"id": "c1", "name": "pay", "args": nested(MAX_DEPTH)}}
+    part = TOOL_PART | {"type": "tool-adk_request_confirmation", "input": question}
+    assert decode_turn(body(ANSWER | {"parts": [part]}), LIMITS).answers == (part,)
 
 
 @pytest.mark.parametrize("depth", [110, 111, 400, 901])

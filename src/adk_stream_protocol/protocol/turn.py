@@ -13,6 +13,7 @@ import msgspec
 from ..errors import MalformedRequest, RequestTooLarge
 from ..limits import Limits
 from .chunks import SdkVersion
+from .digest import MAX_DEPTH
 from .messages import ApprovalStyle, Message, MessageHead, RequestBody
 
 
@@ -36,7 +37,7 @@ Again = Literal["regenerate", "edit"]
 @dataclass(frozen=True, slots=True)
 class Turn:
     """One user message for one chat, or what its client says about calls. Everything else of the conversation is in
-    the session."""
+    the session, and so may be a message that is to be answered anew: then there are no `parts`."""
 
     chat_id: str
     message_id: str | None
@@ -62,6 +63,8 @@ def read_turn(request: RequestBody, limits: Limits, *, sdk_version_header: str |
         _identifier(request.message_id, "messageId")
     sdk_version = decode_sdk_version(request.sdk_version, sdk_version_header)
     again = _again(request)
+    if again == "regenerate" and not request.messages and _is_null(request.message):
+        return _answer_anew(request, sdk_version)
     raw, head = _named_message(request)
     message_id = None if head.id is None else _identifier(head.id, "id of the message")
     if head.role == "assistant":
@@ -84,7 +87,24 @@ def read_turn(request: RequestBody, limits: Limits, *, sdk_version_header: str |
     )
 
 
-_MAX_DEPTH = 100  # of what a client answers; it is compared, stored and shown, each of which has its own bottom
+def _answer_anew(request: RequestBody, sdk_version: SdkVersion | None) -> Turn:
+    """What was said is in the session, so its id will do."""
+    if request.message_id is None:
+        raise MalformedRequest("Which answer is wanted anew? Send its `messageId`, or the `messages` up to it.")
+    return Turn(
+        chat_id=request.id,
+        message_id=None,
+        again="regenerate",
+        target_id=request.message_id,
+        parts=(),
+        sdk_version=sdk_version,
+        approval_style=request.approval_style,
+    )
+
+
+# Of what a client answers; it is compared, stored and shown, each of which has its own bottom. The deepest arguments
+# that were shown still come back, in a question's copy of the call.
+_MAX_DEPTH = MAX_DEPTH + 4
 
 
 def _answers(parts: list[dict[str, Any]]) -> tuple[dict[str, Any], ...]:
