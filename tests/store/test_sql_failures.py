@@ -180,7 +180,10 @@ def test_nothing_is_recorded_without_its_trail(databases: Stores, clock: Clock) 
                 await store.add(asked("call-2"))
             with pytest.raises(StoreUnavailable):
                 await store.compare_and_set(asked(), decide(asked(), by="ann", approved=True, now=1.0))
+            with pytest.raises(StoreUnavailable):
+                await store.acquire(CHAT, 10, [(asked(), decide(asked(), by="ann", approved=True, now=1.0))])
             assert (await store.read(CHAT)).approvals == [asked()]
+            assert (await store.acquire(CHAT, 10)).lease  # which the one that failed has not kept
 
     run(scenario)
 

@@ -6,17 +6,19 @@ import subprocess
 import sys
 import time
 from collections.abc import AsyncGenerator
-from contextlib import asynccontextmanager, closing
+from contextlib import asynccontextmanager, closing, suppress
 from pathlib import Path
+from random import Random
 from typing import Any
 
+import msgspec
 import pytest
 from google.adk.events import Event
 from google.adk.sessions import DatabaseSessionService
 from google.genai import types
 from sqlalchemy import make_url
 
-from adk_stream_protocol.protocol.approvals import Approval, State, decide
+from adk_stream_protocol.protocol.approvals import Approval, NotAllowed, State, decide
 from adk_stream_protocol.store.base import Lease, Store, advance
 from adk_stream_protocol.store.sql import SqlStore
 from store.stores import CHAT, Clock, Stores, asked, held, lease_of, postgres_connection
@@ -108,6 +110,74 @@ def test_processes_share_one_database(databases: Stores) -> None:
         worker.stdin.flush()
         run(races)
     assert worker.returncode == 0
+
+
+def test_writers_of_many_rows_never_wait_for_each_other_in_a_ring(databases: Stores) -> None:
+    """PostgreSQL would break the ring after a second, and one of them would fail."""
+    names = [f"call-{n}" for n in range(8)]
+
+    async def takes(store: Store, random: Random) -> None:
+        calls = list((await store.read(CHAT)).approvals)
+        random.shuffle(calls)
+        changes = [(call, msgspec.structs.replace(call, version=call.version + 1)) for call in calls]
+        await store.acquire(CHAT, random.choice([0, 0.01]), changes)
+
+    async def marks(store: Store, random: Random) -> None:
+        await store.release(Lease(CHAT, "lost"), [asked(name).call for name in random.sample(names, 8)])
+
+    async def moves(store: Store, random: Random) -> None:
+        await advance(
+            store,
+            CHAT,
+            asked(random.choice(names)).call,
+            lambda old, _: msgspec.structs.replace(old, version=old.version + 1),
+        )
+
+    async def forgets(store: Store, random: Random) -> None:
+        if lease := await lease_of(store, lasts_s=0.05):
+            if await store.forget(lease):
+                await asyncio.gather(*(store.add(asked(name)) for name in random.sample(names, 8)))
+            await store.release(lease)
+
+    async def work(store: Store, seed: int) -> None:
+        random = Random(seed)
+        for _ in range(15):
+            with suppress(NotAllowed):  # forgotten in between
+                await random.choice([takes, marks, moves, forgets])(store, random)
+
+    async def scenario() -> None:
+        async with databases.open() as one, databases.open() as other:
+            for name in names:
+                await one.add(asked(name))
+            await asyncio.gather(*(work(store, seed) for seed in range(8) for store in (one, other)))
+
+    run(scenario)
+
+
+def test_who_forgets_a_chat_and_who_marks_its_calls_take_them_in_one_order() -> None:
+    change = "UPDATE adk_stream_approvals SET delivered = true WHERE id = $1"
+
+    async def scenario() -> None:
+        with postgres_url() as url:
+            store = SqlStore(url)
+            async with postgres_connection(url) as marker, postgres_connection(url) as watcher:
+                by_key = "SELECT id FROM adk_stream_approvals ORDER BY call"
+                for name in ("call-1", "call-2"):
+                    await store.add(asked(name))
+                ids = [row["id"] for row in await watcher.fetch(by_key)]
+                # Whoever takes them as they lie there, and not by their key, meets the second one first.
+                await watcher.execute("UPDATE adk_stream_approvals SET id = id + 10 WHERE id = $1", ids[0])
+                await marker.execute("BEGIN")
+                await marker.execute(change, ids[0] + 10)
+                forgetting = asyncio.ensure_future(store.forget(await held(store)))
+                while not await watcher.fetchval("SELECT count(*) FROM pg_locks WHERE NOT granted"):
+                    await asyncio.sleep(0.01)
+                await marker.execute(change, ids[1])
+                await marker.execute("COMMIT")
+                assert await forgetting
+            await store.aclose()
+
+    run(scenario)
 
 
 def test_a_reader_does_not_wait_for_a_writer(databases: Stores, clock: Clock) -> None:

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from adk_stream_protocol.protocol.approvals import CallKey, ChatKey, NotAllowed, State, claim, decide, expire, start
-from adk_stream_protocol.store.base import Snapshot, Store, advance
+from adk_stream_protocol.store.base import Snapshot, Step, Store, advance
 from store.stores import CHAT, OTHER_CHAT, Clock, Stores, approve, asked, deny, states, trail
 from support.conversations import run
 
@@ -95,5 +95,126 @@ def test_an_unknown_call_is_not_moved(stores: Stores, clock: Clock) -> None:
                 await advance(store, CHAT, CallKey("inv-1", "invented"), approve)
             with pytest.raises(NotAllowed, match="unknown call"):
                 await advance(store, OTHER_CHAT, asked().call, approve)
+
+    run(scenario)
+
+
+# -- several moves, and what is known already -------------------------------------------------------------------------
+
+
+class CountingReads:
+    """A store that counts how often it is read."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self.reads = 0
+
+    async def read(self, chat: ChatKey, call: CallKey | None = None) -> Snapshot:
+        self.reads += 1
+        return await self._store.read(chat, call)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._store, name)
+
+
+def taking_up(token: str) -> list[Step]:
+    return [
+        lambda found, _: claim(found, digest=found.digest, run=token),
+        lambda found, _: start(found, run=token),
+    ]
+
+
+def test_several_moves_are_made_in_one_write_or_not_at_all(stores: Stores, clock: Clock) -> None:
+    async def scenario() -> None:
+        async with stores.open(clock) as store:
+            await store.add(asked())
+            with pytest.raises(NotAllowed, match="claim while pending"):
+                await advance(store, CHAT, asked().call, *taking_up("run"))
+            assert await trail(store) == ["pending"]
+            started = await advance(store, CHAT, asked().call, approve, *taking_up("run"))
+            assert (started.state, started.run, started.version) == (State.STARTED, "run", 3)
+            assert (await store.read(CHAT)).approvals == [started]
+            assert await trail(store) == ["pending", "approved", "claimed", "started"]
+
+    run(scenario)
+
+
+def test_a_move_of_several_that_changes_nothing_leaves_no_trace(stores: Stores, clock: Clock) -> None:
+    async def scenario() -> None:
+        async with stores.open(clock) as store:
+            await store.add(asked(deadline=2000.0))
+            moved = await advance(
+                store, CHAT, asked().call, lambda found, now: expire(found, now=now), approve, approve
+            )
+            assert (moved.state, moved.version) == (State.APPROVED, 1)
+            assert await trail(store) == ["pending", "approved"]
+
+    run(scenario)
+
+
+def test_what_is_known_is_not_read_again(stores: Stores, clock: Clock) -> None:
+    async def scenario() -> None:
+        async with stores.open(clock) as store:
+            await store.add(asked())
+            lease, known = await store.acquire(CHAT, 10)
+            counting: Any = CountingReads(store)
+            clock.now = 1005.0
+            moved = await advance(counting, CHAT, asked().call, approve, lease=lease, known=known)
+            assert moved.decided_at == 1000.0  # when it was read
+            assert await states(store) == ["approved"]
+            assert counting.reads == 0
+
+    run(scenario)
+
+
+def test_what_is_not_among_the_known_is_read(stores: Stores, clock: Clock) -> None:
+    async def scenario() -> None:
+        async with stores.open(clock) as store:
+            known = await store.read(CHAT)
+            await store.add(asked())
+            assert (await advance(store, CHAT, asked().call, approve, known=known)).state is State.APPROVED
+            with pytest.raises(NotAllowed, match="unknown call"):
+                await advance(store, CHAT, asked("invented").call, approve, known=known)
+
+    run(scenario)
+
+
+def test_what_is_known_and_was_overtaken_is_read_once_more(stores: Stores, clock: Clock) -> None:
+    async def scenario() -> None:
+        async with stores.open(clock) as store:
+            await store.add(asked())
+            known = await store.read(CHAT)
+            await advance(store, CHAT, asked().call, deny)
+            counting: Any = CountingReads(store)
+            assert (await advance(counting, CHAT, asked().call, approve, known=known)).state is State.DENIED
+            assert counting.reads == 1
+            assert await trail(store) == ["pending", "denied"]
+
+    run(scenario)
+
+
+def test_nobody_is_refused_for_what_was_so_before(stores: Stores, clock: Clock) -> None:
+    async def scenario() -> None:
+        async with stores.open(clock) as store:
+            await store.add(asked())
+            known = await store.read(CHAT)
+            await advance(store, CHAT, asked().call, approve)
+            started = await advance(store, CHAT, asked().call, *taking_up("run"), known=known)
+            assert started.state is State.STARTED
+            with pytest.raises(NotAllowed, match="claim while started"):
+                await advance(store, CHAT, asked().call, *taking_up("run"), known=await store.read(CHAT))
+
+    run(scenario)
+
+
+def test_who_lost_the_chat_is_told_so_also_of_what_was_known(stores: Stores, clock: Clock) -> None:
+    async def scenario() -> None:
+        async with stores.open(clock) as store:
+            await store.add(asked())
+            lease, known = await store.acquire(CHAT, 10)
+            clock.now += 10
+            with pytest.raises(NotAllowed, match="the lease is gone"):
+                await advance(store, CHAT, asked().call, approve, lease=lease, known=known)
+            assert await states(store) == ["pending"]
 
     run(scenario)

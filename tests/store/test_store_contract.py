@@ -41,6 +41,9 @@ def test_a_call_is_read_as_it_was_asked_with_every_field(stores: Stores, clock: 
         run="run-1",
         result={"ok": [1, 2.5, None, "x"]},
         version=3,
+        message_id="message-1",
+        prepared={"model": "large", "state": {"n": 1}},
+        asked_payload={"limit": None},
     )
 
     async def scenario() -> None:

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from adk_stream_protocol.protocol.approvals import NotAllowed, State, claim, decide, finish, lose_run, start
+from adk_stream_protocol.protocol.approvals import NotAllowed, State, claim, decide
 from adk_stream_protocol.store.base import Lease, Store, advance
 from store.stores import CHAT, OTHER_CHAT, Clock, Stores, asked, held, lease_of
 from support.conversations import run
@@ -228,28 +228,6 @@ def test_who_lost_the_lease_is_told_instead_of_trying_for_ever(stores: Stores, c
                     lease=lease,
                 )
             assert (await store.read(CHAT)).approvals == [asked()]
-
-    run(scenario)
-
-
-def test_of_the_old_and_the_new_holder_only_the_new_one_starts_the_tool(stores: Stores, clock: Clock) -> None:
-    """The old one was only slow: it wakes up after its call was handed on."""
-
-    async def scenario() -> None:
-        async with stores.open(clock) as store:
-            call = asked().call
-            await store.add(asked(state=State.APPROVED, approved=True, decided_at=1000.0, decided_by="ann"))
-            old = await held(store)
-            await advance(store, CHAT, call, lambda it, now: claim(it, digest=it.digest, run=old.token), lease=old)
-            clock.now += 10
-            new = await held(store)
-            await advance(store, CHAT, call, lambda it, now: lose_run(it, living_run=new.token), lease=new)
-            await advance(store, CHAT, call, lambda it, now: claim(it, digest=it.digest, run=new.token), lease=new)
-            with pytest.raises(NotAllowed):
-                await advance(store, CHAT, call, lambda it, now: start(it, run=old.token), lease=old)
-            await advance(store, CHAT, call, lambda it, now: start(it, run=new.token), lease=new)
-            await advance(store, CHAT, call, lambda it, now: finish(it, run=new.token, result=1), lease=new)
-            assert [entry.state for entry in await store.audit(CHAT)].count("started") == 1
 
     run(scenario)
 
