@@ -54,7 +54,10 @@ TARGETS = {
         "adk_stream_protocol.protocol.approvals",
         ["tests/protocol/test_approvals.py", "tests/protocol/test_approvals_explored.py"],
     ),
-    "digest": Target("adk_stream_protocol.protocol.digest", ["tests/protocol/test_digest.py"]),
+    "digest": Target(
+        "adk_stream_protocol.protocol.digest",
+        ["tests/protocol/test_digest.py", "tests/protocol/test_shown_arguments.py"],
+    ),
     "gate": Target(
         "adk_stream_protocol.adk.gate",
         [
