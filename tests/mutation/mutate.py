@@ -58,7 +58,10 @@ TARGETS = {
             "tests/protocol/test_approvals_explored.py",
         ],
     ),
-    "digest": Target("adk_stream_protocol.protocol.digest", ["tests/protocol/test_digest.py"]),
+    "digest": Target(
+        "adk_stream_protocol.protocol.digest",
+        ["tests/protocol/test_digest.py", "tests/protocol/test_shown_arguments.py"],
+    ),
     "gate": Target(
         "adk_stream_protocol.adk.gate",
         [

@@ -34,7 +34,7 @@ def canonical_json(value: Any) -> bytes:
 def is_what_was_shown(shown: Any, claimed: Any) -> bool:
     """Whether a client's copy of the arguments is the one that it was sent: `shown_arguments`. JavaScript writes large
     floats as whole numbers, with other digits than Python's."""
-    if _is_too_deep(shown) or _is_too_deep(claimed):
+    if any(depth > MAX_DEPTH + 1 for _, depth in _everything([shown, claimed])):
         return False
     return _canonical(shown, _number) == _canonical(claimed, _number)
 
@@ -74,10 +74,6 @@ def cannot_be_shown(arguments: Any) -> str | None:
         if isinstance(value, int) and value.bit_length() > _LONGEST_BITS:
             return "its arguments hold a number with thousands of digits"
     return None
-
-
-def _is_too_deep(arguments: Any) -> bool:
-    return any(depth > MAX_DEPTH for _, depth in _everything(arguments))
 
 
 def _is_large(value: Any) -> bool:
