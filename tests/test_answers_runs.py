@@ -9,8 +9,9 @@ import pytest
 
 from adk_stream_protocol import ApprovalPolicy, client_tool
 from adk_stream_protocol.adk.gate import ApprovalGate
+from adk_stream_protocol.adk.leased_chat import LeasedChat
+from adk_stream_protocol.chat.leases import ChatLeases
 from adk_stream_protocol.protocol.approvals import Approval, ChatKey, State, claim, start
-from adk_stream_protocol.runs import ChatRuns, Held
 from adk_stream_protocol.store.base import advance
 from adk_stream_protocol.store.memory import MemoryStore
 from adk_stream_protocol.testing import Answer, call
@@ -207,27 +208,27 @@ def test_a_cursor_of_a_continuation_goes_on_behind_it() -> None:
 # -- calls that a run did not take up ---------------------------------------------------------------------------------
 
 LEASE_S = 10
-PAYMENT = asked(chat=CHAT, state=State.APPROVED, approved=True, decided_at=1000.0, decided_by="ann")
+PAYMENT = asked(chat=CHAT, state=State.APPROVED, approved=True, decided_at=Clock().now, decided_by="ann")
 
 
-def worker(store: MemoryStore) -> ChatRuns:
-    return ChatRuns(store, ApprovalGate(store, ApprovalPolicy(), LEASE_S), LEASE_S)
+def worker(store: MemoryStore) -> ChatLeases:
+    return ChatLeases(store, ApprovalGate(store, ApprovalPolicy(), LEASE_S), ApprovalPolicy(), LEASE_S)
 
 
-async def held_by(runs: ChatRuns) -> Held:
+async def held_by(runs: ChatLeases) -> LeasedChat:
     held = await runs.begin(CHAT)
     assert held is not None
     return held
 
 
-async def brought_to(reached: State, store: MemoryStore, held: Held) -> Approval:
+async def brought_to(reached: State, store: MemoryStore, held: LeasedChat) -> Approval:
     """The payment, as far as the holder of its chat has come with it."""
     lease, key = held.lease, PAYMENT.call
     if reached in (State.CLAIMED, State.STARTED):
         digest = PAYMENT.digest
-        await advance(store, CHAT, key, lambda found, _: claim(found, digest=digest, run=lease.token), lease)
+        await advance(store, CHAT, key, lambda found, _: claim(found, digest=digest, run=lease.token), lease=lease)
     if reached is State.STARTED:
-        await advance(store, CHAT, key, lambda found, _: start(found, run=lease.token), lease)
+        await advance(store, CHAT, key, lambda found, _: start(found, run=lease.token), lease=lease)
     (payment,) = (await store.read(CHAT)).approvals
     assert payment.state is reached
     return payment
@@ -245,11 +246,10 @@ def test_a_worker_whose_lease_was_taken_over_leaves_its_successors_call_as_it_is
         clock.now += LEASE_S
         held = await held_by(successor)
         payment, trail = await brought_to(reached, store, held), await store.audit(CHAT)
-        await late.give_up(lost.lease, [PAYMENT.call])
+        await late.end_run(lost, frozenset({PAYMENT.call}))
         assert (await store.read(CHAT)).approvals == [payment]
         assert await store.audit(CHAT) == trail
-        await late.end(lost.lease)
-        await successor.end(held.lease)
+        await successor.end(held)
 
     run(scenario)
 
@@ -265,12 +265,11 @@ def test_the_holder_of_a_chat_leaves_no_call_to_be_run_later(reached: State, lef
         runs = worker(store)
         held = await held_by(runs)
         await brought_to(reached, store, held)
-        await runs.give_up(held.lease, [PAYMENT.call])
+        await runs.end_run(held, frozenset({PAYMENT.call}))
         (payment,) = (await store.read(CHAT)).approvals
         assert payment.state is left
         if left is State.FAILED:
             told = {"error": "This call was not run: the server failed before it began."}
             assert payment.result == {"response": told, "state": {}}
-        await runs.end(held.lease)
 
     run(scenario)

@@ -152,7 +152,7 @@ def test_an_answered_call_leaves_no_lease_behind() -> None:
             at.decide("pay")
             await at.answer()
             await at.answer()
-            lease = await store.acquire(CHAT, 10)
+            lease = (await store.acquire(CHAT, 10)).lease
             assert lease is not None
             await store.release(lease)
             assert await store.abandoned(-1) == []

@@ -1,8 +1,10 @@
 """Put any Google ADK agent behind any AI SDK client (`useChat`)."""
 
 from .adk.client_tools import client_tool
-from .adk.gate import ApprovalPolicy, idempotency_key
-from .bridge import ChatBridge, Prepared
+from .adk.gate import idempotency_key
+from .adk.policy import ApprovalPolicy
+from .bridge import ChatBridge
+from .chat.prepared import Prepared
 from .errors import BridgeError, ConfigurationError
 from .limits import Limits
 

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 
 class ChunkLog:
@@ -16,6 +17,7 @@ class ChunkLog:
         self._chunks: list[bytes] = []
         self._closed = False
         self._wakers: set[asyncio.Event] = set()
+        self._was_read = False
 
     def append(self, chunks: Sequence[bytes]) -> None:
         self._chunks.extend(chunks)
@@ -53,6 +55,7 @@ class ChunkLog:
     def watch(self, waker: asyncio.Event) -> None:
         """Set `waker` whenever there may be something to read, until `unwatch`."""
         self._wakers.add(waker)
+        self._was_read = True
         self.on_readers_changed()
 
     def unwatch(self, waker: asyncio.Event) -> None:
@@ -62,3 +65,24 @@ class ChunkLog:
     def _wake(self) -> None:
         for waker in self._wakers:
             waker.set()
+
+    async def is_left(self, within_s: float) -> bool:
+        """Whether nobody reads it any more, or stops to within a while. Its first reader may still be on its way."""
+        end = asyncio.get_running_loop().time() + within_s
+        while self._wakers or not self._was_read:
+            if asyncio.get_running_loop().time() >= end:
+                return False
+            await asyncio.sleep(_LOOK_S)
+        return True
+
+
+_LOOK_S = 0.02
+
+
+@dataclass(frozen=True)
+class Reading:
+    """What a request reads."""
+
+    log: ChunkLog
+    is_replay: bool = False
+    """Whether its client begins with none of the message: it is told what the message is by now."""

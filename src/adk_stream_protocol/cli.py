@@ -3,6 +3,7 @@
 import argparse
 import asyncio
 import importlib
+import math
 import socket
 import sys
 from collections.abc import Awaitable, Callable, Sequence
@@ -120,7 +121,7 @@ def _serve(agent: Any, options: argparse.Namespace) -> None:
         is_local = options.host in LOOPBACK_HOSTS
         name = _agent_name(agent)
         app = build_server(bridge, user_id, loopback_only=is_local, recording=recording, agent_name=name)
-        _run(app, options, bridge.limits, bridge.aclose)
+        _run(app, options, bridge.limits, bridge.drain)
 
 
 def _replay(options: argparse.Namespace) -> None:
@@ -137,7 +138,7 @@ def _run(app: Any, options: argparse.Namespace, limits: Limits, end_runs: Callab
         app,
         host=options.host,
         port=options.port,
-        timeout_graceful_shutdown=5,
+        timeout_graceful_shutdown=math.ceil(limits.drain_s) + 5,
         ws="websockets-sansio",
         ws_max_size=limits.max_body_bytes,
         ws_ping_interval=_PING_S,

@@ -11,6 +11,7 @@
     │   ├── RunActive              409, with Retry-After
     │   ├── OutputDoesNotFit       422
     │   ├── TooManyFrames          429
+    │   ├── Restarting             503, with Retry-After
     │   └── StoreUnavailable       503
     └── LocalProtocolError         our bug: a chunk out of the stream's grammar
     ConfigurationError             a bridge that cannot work, told at start-up (a ValueError)
@@ -27,6 +28,7 @@ class BridgeError(Exception):
     status: ClassVar[int] = 500
     code: ClassVar[str] = "internal"
     public_text: ClassVar[str] = "The server failed. Try again."
+    retry_after_s: ClassVar[int | None] = None
 
     def __init__(self, public_text: str | None = None) -> None:
         super().__init__(public_text or self.public_text)
@@ -74,7 +76,7 @@ class RunActive(Refusal):
     status = 409
     code = "run-active"
     public_text = "This chat is still answering. Wait for the end of its answer, then send again."
-    retry_after_s: ClassVar[int] = 1
+    retry_after_s = 1
 
 
 class OutputDoesNotFit(Refusal):
@@ -87,6 +89,13 @@ class TooManyFrames(Refusal):
     status = 429
     code = "rate-limited"
     public_text = "Too many frames. Send fewer of them."
+
+
+class Restarting(Refusal):
+    status = 503
+    code = "restarting"
+    public_text = "The server restarts. Send your request again."
+    retry_after_s = 1
 
 
 class StoreUnavailable(Refusal):

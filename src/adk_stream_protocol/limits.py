@@ -36,6 +36,10 @@ class Limits:
     """How long a run goes on that nobody reads, unless a tool is at work. A reload takes seconds, a tunnel a minute.
     0 stops a run with its last reader."""
 
+    drain_s: float = 25
+    """How long tools that have begun may take when the server goes. Orchestrators kill a process 30 s after they have
+    asked it to end."""
+
     max_log_bytes: int = 64 * MIB
     """What one run may write. Kept in memory until it ends, so that readers can come back; generated images are the
     only way to get there."""

@@ -23,12 +23,14 @@ from google.genai import types
 from pydantic import PrivateAttr
 
 from adk_stream_protocol.adk.failures import public_failure_text
-from adk_stream_protocol.adk.gate import ApprovalGate, ApprovalPolicy
+from adk_stream_protocol.adk.gate import ApprovalGate
+from adk_stream_protocol.adk.leased_chat import LeasedChat
+from adk_stream_protocol.adk.policy import ApprovalPolicy
 from adk_stream_protocol.adk.runner import build_runner
 from adk_stream_protocol.adk.translator import Translator
 from adk_stream_protocol.protocol.approvals import Approval, CallKey, ChatKey
 from adk_stream_protocol.protocol.chunks import AnyChunk, SdkVersion
-from adk_stream_protocol.store.base import Lease
+from adk_stream_protocol.store.base import Lease, Snapshot
 from adk_stream_protocol.store.memory import MemoryStore
 from adk_stream_protocol.testing import ScriptedModel
 from protocol.segment_checker import Wire, check_segment, stock_client_posts_again, wire
@@ -139,7 +141,7 @@ def run(
         app, app_name=None, session_service=None, artifact_service=None, memory_service=None, gate=gate
     )
     chat = ChatKey("app", "ann", "chat")
-    gate.begin_run(Lease(chat, "run"))
+    gate.begin_run(LeasedChat.taken(Lease(chat, "run"), Snapshot([], 0)))
     events: list[Event] = []
     approvals: dict[CallKey, Approval] = {}
 
@@ -164,13 +166,15 @@ def run(
 
 def translate(agent_run: AgentRun, *, sdk_version: SdkVersion = 6, **options: Any) -> list[Wire]:
     """The whole segment, which no client may take exception to."""
-    translator = Translator(
-        root_author=agent_run.root_author, sdk_version=sdk_version, approvals=agent_run.approvals, **options
-    )
+    translator = Translator(root_author=agent_run.root_author, sdk_version=sdk_version, **options)
+    records = agent_run.approvals
     chunks: list[AnyChunk] = translator.start("m1")
     for event in agent_run.events:
-        chunks += translator.feed(event)
-    chunks += translator.fail(public_failure_text(agent_run.failure)) if agent_run.failure else translator.finish()
+        chunks += translator.feed(event, records=records)
+    if agent_run.failure:
+        chunks += translator.fail(public_failure_text(agent_run.failure), records=records)
+    else:
+        chunks += translator.finish(records=records)
     written = wire(chunks)
     check_segment(_with_one_data_kind(written), sdk_version)
     assert not (written[-1].get("finishReason") != "tool-calls" and stock_client_posts_again(written)), (

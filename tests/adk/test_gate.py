@@ -221,27 +221,34 @@ def test_only_a_long_running_tool_without_a_word_is_left_to_the_client(tool: Any
 
 
 @pytest.mark.parametrize("kind", ["server", "browser", "long-running"])
-def test_a_second_call_of_one_turn_under_the_id_of_the_first_is_refused(kind: str) -> None:
+def test_a_second_call_of_one_turn_under_the_id_of_the_first_is_a_call_of_its_own(kind: str) -> None:
     async def scenario() -> None:
         def pay(amount: int) -> None:
             """Pays."""
 
-        till = Till()
+        def answer(number: int, amount: int) -> None:
+            if kind == "server":
+                at.decide("pay", number)
+            else:
+                at.output("pay", {"paid": amount}, number)
+
+        till, store = Till(), MemoryStore()
         tools: dict[str, BaseTool] = {
             "server": till.gated,
             "browser": client_tool(pay),
             "long-running": LongRunningFunctionTool(pay),
         }
-        async with page(numbered(5), numbered(6), "Done.", tools=(tools[kind],)) as at:
+        async with page(numbered(5), numbered(6), "Done.", tools=(tools[kind],), record=store) as at:
             await at.say("Pay.")
-            if kind == "server":
-                at.decide("pay")
-            else:
-                at.output("pay", {"paid": 5})
+            answer(0, 5)
+            await at.answer()
+            answer(1, 6)
             assert (await at.answer()).text == "Done."
-            refused = {"error": "This call was not run: an earlier call of this turn has its id."}
-            assert results_told(at.chat.model) == [{"paid": 5}, refused]
-            assert till.paid == ([5] if kind == "server" else [])
+            assert [part["toolCallId"] for part in at.parts("pay")] == ["0", "0-2"]
+            assert [record.call.call_id for record in (await store.read(CHAT)).approvals] == ["0", "0-2"]
+            assert results_told(at.chat.model) == [{"paid": 5}, {"paid": 6}]
+            assert till.paid == ([5, 6] if kind == "server" else [])
+            await at.is_what_a_reload_shows()
 
     run(scenario)
 

@@ -2,6 +2,7 @@
 
 import asyncio
 import copy
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -10,10 +11,11 @@ from google.adk.tools import FunctionTool, LongRunningFunctionTool
 from google.genai import types
 
 from adk_stream_protocol import client_tool
-from adk_stream_protocol.adk import request_run
+from adk_stream_protocol.adk import gated_call, request_run
+from adk_stream_protocol.chat.leases import Change
 from adk_stream_protocol.errors import StoreUnavailable
 from adk_stream_protocol.protocol.approvals import Approval, ChatKey, State
-from adk_stream_protocol.store.base import Lease, Snapshot
+from adk_stream_protocol.store.base import Acquired, Lease, Snapshot
 from adk_stream_protocol.store.memory import MemoryStore
 from adk_stream_protocol.testing import ScriptedModel, call
 from support.conversations import Endless, asked_parts, run, until
@@ -39,9 +41,15 @@ class FragileStore(MemoryStore):
         self._fail(approval.state)
         return await super().add(approval)
 
-    async def compare_and_set(self, old: Approval, new: Approval, lease: Lease | None = None) -> bool:
-        self._fail(new.state)
-        return await super().compare_and_set(old, new, lease)
+    async def compare_and_set(self, old: Approval, *steps: Approval, lease: Lease | None = None) -> bool:
+        for step in steps:
+            self._fail(step.state)
+        return await super().compare_and_set(old, *steps, lease=lease)
+
+    async def acquire(self, chat: ChatKey, lasts_s: float, changes: Sequence[Change] = ()) -> Acquired:
+        for _, new in changes:
+            self._fail(new.state)
+        return await super().acquire(chat, lasts_s, changes)
 
     async def read(self, chat: ChatKey, call: Any = None) -> Snapshot:
         if call is not None and self.fails_at == set(State):
@@ -59,7 +67,7 @@ async def states(store: MemoryStore, chat: ChatKey = CHAT) -> list[State]:
 
 def logged(caplog: pytest.LogCaptureFixture) -> list[str]:
     """What the gate tells whoever runs the server."""
-    return [record.getMessage() for record in caplog.records if record.name == "adk_stream_protocol.adk.gate"]
+    return [record.getMessage() for record in caplog.records if record.name.startswith("adk_stream_protocol.adk.gate")]
 
 
 async def decides(at: Page, *, approved: bool = True) -> dict[str, Any]:
@@ -140,7 +148,7 @@ def test_an_approved_call_that_cannot_be_taken_up_does_not_run(step: State, capl
             assert results_told(at.chat.model) == [{"error": STORE_DOWN}]
             assert not await lingers(at)
             called = at.part("pay")["toolCallId"]
-            assert logged(caplog) == [f"the approval store is down: {called} of chat c1 was not run"]
+            assert logged(caplog) == [f"the store is down: call {called} was not run"]
 
     run(scenario)
 
@@ -150,26 +158,45 @@ async def lingers(at: Page) -> bool:
     return (await at.chat.chats())[0]["waiting"]
 
 
-def test_a_result_that_cannot_be_recorded_reaches_the_model_all_the_same_and_the_tool_never_runs_again(
-    caplog: pytest.LogCaptureFixture,
+def test_a_result_that_cannot_be_recorded_is_unknown_to_everybody_and_the_tool_never_runs_again(
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(gated_call, "_RETRIES_S", (0,))
+
     async def scenario() -> None:
         till, store = Till(), FragileStore()
-        async with page(paying(), "Paid.", "Hello.", tools=(till.gated,), record=store) as at:
+        async with page(paying(), "Who knows.", "Hello.", tools=(till.gated,), record=store) as at:
             await at.say("Pay.")
             store.fails_at = {State.DONE}
-            request = await decides(at)
-            assert (await at.chat.post(request)).text == "Paid."
-            assert results_told(at.chat.model) == [{"paid": 5}]
+            at.decide("pay")
+            assert (await at.answer()).text == "Who knows."
+            assert results_told(at.chat.model) == [{"error": UNKNOWN}]
+            assert at.states() == ["output-error"]
             called = at.part("pay")["toolCallId"]
-            assert logged(caplog) == [f"the end of call {called} was not recorded: StoreUnavailable"]
+            assert logged(caplog) == [f"the end of call {called} was not recorded: StoreUnavailable"] * 2
             store.fails_at = set()
-            again = await at.chat.post(request)
-            assert [chunk["output"] for chunk in again.of_type("tool-output-available")] == [{"paid": 5}]
             assert (await at.say("hi")).text == "Hello."
             assert await states(store) == [State.UNKNOWN]
             assert till.paid == [5]
-            assert {"result": {"paid": 5}} in asked_parts(at.chat.model.requests[-1])
+            assert {"result": {"error": UNKNOWN}} in asked_parts(at.chat.model.requests[-1])
+            await at.is_what_a_reload_shows()
+
+    run(scenario)
+
+
+def test_a_result_is_written_again_after_a_failure_of_the_store() -> None:
+    async def scenario() -> None:
+        till, store = Till(), FragileStore()
+        async with page(paying(), "Paid.", tools=(till.gated,), record=store) as at:
+            await at.say("Pay.")
+            store.fails_at = {State.DONE}
+            at.decide("pay")
+            answer = asyncio.create_task(at.answer())
+            await until(lambda: bool(till.paid))
+            store.fails_at = set()
+            assert (await answer).text == "Paid."
+            assert results_told(at.chat.model) == [{"paid": 5}]
+            assert await states(store) == [State.DONE]
 
     run(scenario)
 

@@ -2,6 +2,7 @@
 
 import asyncio
 import copy
+from collections.abc import Sequence
 from typing import Any
 
 import msgspec
@@ -14,9 +15,10 @@ from google.genai import types
 
 from adk_stream_protocol import ApprovalPolicy, client_tool
 from adk_stream_protocol.adk.gate import ApprovalGate
+from adk_stream_protocol.adk.leased_chat import LeasedChat
+from adk_stream_protocol.chat.leases import Change, ChatLeases
 from adk_stream_protocol.protocol.approvals import Approval, CallKey, ChatKey, State
-from adk_stream_protocol.runs import ChatRuns
-from adk_stream_protocol.store.base import Lease
+from adk_stream_protocol.store.base import Acquired, Lease
 from adk_stream_protocol.store.memory import MemoryStore
 from adk_stream_protocol.testing import call
 from support.conversations import run
@@ -56,14 +58,14 @@ def saying(words: str) -> types.Content:
     return types.Content(role="user", parts=[types.Part(text=words)])
 
 
-def runs_of(at: Page) -> ChatRuns:
-    return at.chat.bridge._runs  # pyright: ignore
+def runs_of(at: Page) -> ChatLeases:
+    return at.chat.bridge._leases  # pyright: ignore
 
 
-async def lease_of(at: Page) -> Lease:
-    held = await runs_of(at).begin(CHAT)
-    assert held is not None
-    return held.lease
+async def lease_of(at: Page) -> LeasedChat:
+    leased = await runs_of(at).begin(CHAT)
+    assert leased is not None
+    return leased
 
 
 async def becomes(store: MemoryStore, state: State, **fields: Any) -> Approval:
@@ -92,7 +94,7 @@ def test_a_run_past_the_bridge_runs_no_gated_tool(recorded: str) -> None:
             if recorded == "approved":
                 await becomes(store, State.APPROVED)
             elif recorded == "forgotten":
-                await store.forget(CHAT)
+                store._approvals.pop(CHAT)  # pyright: ignore
             before = await states(store)
             await run_past_the_bridge(at, confirmed(at))
             assert till.paid == []
@@ -146,7 +148,7 @@ def test_the_lease_of_a_chat_is_not_enough_to_run_what_is_not_recorded_as_approv
                 "other arguments": {"arguments": {"amount": 6}, "state": State.APPROVED},
                 "other tool": {"tool": "tip", "state": State.APPROVED},
             }
-            await store.forget(CHAT)
+            store._approvals.pop(CHAT)  # pyright: ignore
             if record != "forgotten":
                 await store.add(msgspec.structs.replace(asked, **changes[record]))
             lease = await lease_of(at)
@@ -171,7 +173,7 @@ def test_what_another_run_has_taken_up_is_left_to_it(other_has: str) -> None:
             else:
                 recorded = await becomes(store, State.APPROVED)
                 clock.now += 10
-                assert await store.acquire(CHAT, 10)
+                assert (await store.acquire(CHAT, 10)).lease
             await run_past_the_bridge(at, confirmed(at))
             await runs_of(at).end(lease)
             assert till.paid == []
@@ -218,11 +220,11 @@ def test_what_another_run_has_begun_is_not_said_to_have_not_run(state: State, to
 
 def test_nothing_begins_with_a_lease_that_was_lost_before_what_a_lost_run_has_left_is_in_order() -> None:
     class Distant(MemoryStore):
-        async def acquire(self, chat: ChatKey, lasts_s: float) -> Lease | None:
-            lease = await super().acquire(chat, lasts_s)
+        async def acquire(self, chat: ChatKey, lasts_s: float, changes: Sequence[Change] = ()) -> Acquired:
+            acquired = await super().acquire(chat, lasts_s, changes)
             clock.now += lasts_s  # and meanwhile somebody else comes
             await super().acquire(chat, lasts_s)
-            return lease
+            return acquired
 
     clock = Clock()
 
@@ -231,7 +233,7 @@ def test_nothing_begins_with_a_lease_that_was_lost_before_what_a_lost_run_has_le
         begun: dict[str, Any] = {"state": State.STARTED, "approved": True, "run": "dead"}
         call = CallKey("invocation", "call")
         await store.add(Approval(chat=CHAT, call=call, tool="pay", arguments={}, runs="server", asked_at=0, **begun))
-        runs = ChatRuns(store, ApprovalGate(store, ApprovalPolicy(), 10), 10)
+        runs = ChatLeases(store, ApprovalGate(store, ApprovalPolicy(), 10), ApprovalPolicy(), 10)
         assert await runs.begin(CHAT) is None
         assert CHAT not in runs
         assert [found.state for found in (await store.read(CHAT)).approvals] == [State.STARTED]
@@ -269,7 +271,7 @@ def test_the_end_of_an_earlier_run_takes_nothing_from_the_one_that_is_there() ->
             await run_past_the_bridge(at, confirmed(at))
             assert till.paid == [5]
             await runs_of(at).end(lease)
-            gate.end_run(lease)  # once more: there is nothing to end
+            gate.end_run(lease.lease)  # once more: there is nothing to end
 
     run(scenario)
 
@@ -321,8 +323,9 @@ def test_a_call_that_waits_is_recorded_with_all_that_is_known_of_it(tool: Any, f
             assert session is not None
             key = CallKey(session.events[-1].invocation_id, at.part("pay")["toolCallId"])
             (recorded,) = (await store.read(CHAT)).approvals
+            known: dict[str, Any] = {"message_id": at.messages[-1]["id"], "delivered": False, **fields}
             assert msgspec.structs.replace(recorded, approval_id=None) == Approval(
-                chat=CHAT, call=key, tool="pay", arguments={"amount": 5}, asked_at=NOW, **fields
+                chat=CHAT, call=key, tool="pay", arguments={"amount": 5}, asked_at=NOW, **known
             )
 
     run(scenario)

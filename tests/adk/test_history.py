@@ -327,6 +327,7 @@ def test_a_server_that_starts_anew_tells_the_same(kept: Any, tmp_path: Path) -> 
         async with conversation("And on.", store=store, tools=(weather,)) as after:
             assert await after.messages() == told
             assert await after.chats() == listed
+            after._said = 1  # pyright: ignore -- the client's ids of its messages are new ones
             assert (await after.say("Go on.")).text == "And on."
             assert (await after.messages())[:2] == told
 

@@ -10,7 +10,7 @@ import pytest
 from google.adk.agents.run_config import RunConfig
 from google.adk.telemetry.context import TelemetryConfig
 
-from adk_stream_protocol.adk.request_run import effective_run_config
+from adk_stream_protocol.adk.run_config import effective_run_config
 
 PROBE = Path(__file__).parent.parent / "support" / "telemetry_probe.py"
 

@@ -23,7 +23,7 @@ from adk_stream_protocol.store.memory import MemoryStore
 from adk_stream_protocol.testing import Answer, ScriptedLiveModel
 from support import virtual_time
 from support.apps import app_of, user_of
-from support.conversations import Conversation, asked_parts, other_tasks
+from support.conversations import Conversation, asked_parts, end_soon, other_tasks
 from support.live_client import LiveClient, live_socket
 from support.pages import Page
 
@@ -157,7 +157,7 @@ class World:
     @property
     def is_live(self) -> bool:
         """Whether anything runs in the chat, waiting or not."""
-        return bool(list(self.bridge._runs))  # pyright: ignore
+        return bool(list(self.bridge._leases))  # pyright: ignore
 
     async def run_ended(self) -> None:
         """The live session has noticed that everybody is gone for good."""
@@ -191,6 +191,7 @@ async def live_world(
     }
     bridge = ChatBridge(agent or LlmAgent(name="helper", model=model, tools=list(tools)), **{**given, **options})
     yield World(bridge, app_of(bridge), store, model)
+    end_soon(bridge)
     await bridge.aclose()
     for _ in range(20):  # what was told to end needs its turns of the loop for that
         await asyncio.sleep(0)

@@ -10,7 +10,7 @@ from google.adk.tools import FunctionTool, LongRunningFunctionTool, ToolContext
 from google.genai import types
 
 from adk_stream_protocol import ApprovalPolicy
-from adk_stream_protocol.adk.gate import Hint
+from adk_stream_protocol.adk.policy import Hint
 from adk_stream_protocol.errors import StoreUnavailable
 from adk_stream_protocol.protocol.approvals import Approval, State
 from adk_stream_protocol.store.base import Lease
@@ -177,7 +177,7 @@ def test_a_question_that_was_forgotten_meanwhile_comes_to_nothing(family: str, k
         till, tool = payment(kind)
         async with live_page([call("pay", amount=5)], "Not paid.", family=family, tools=(tool,)) as at:
             await at.say("Pay.")
-            await at.world.store.forget(CHAT)
+            at.world.store._approvals.pop(CHAT)
             assert (await at.unasked_turn()).text == "Not paid."
             assert told_results(at.model) == [NOT_APPROVED]
             assert till.paid == []
@@ -363,10 +363,10 @@ class FragileStore(MemoryStore):
         super().__init__(clock=asyncio.get_running_loop().time)
         self.fails_at: set[State] = set()
 
-    async def compare_and_set(self, old: Approval, new: Approval, lease: Lease | None = None) -> bool:
-        if new.state in self.fails_at:
+    async def compare_and_set(self, old: Approval, *steps: Approval, lease: Lease | None = None) -> bool:
+        if any(step.state in self.fails_at for step in steps):
             raise StoreUnavailable
-        return await super().compare_and_set(old, new, lease)
+        return await super().compare_and_set(old, *steps, lease=lease)
 
 
 @both_families

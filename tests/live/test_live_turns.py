@@ -251,7 +251,7 @@ def test_an_answered_message_gets_the_models_next_words_unless_it_is_speaking(is
     for what in ("write A", "call c1", "done", "write B", "text"):
         table.happens(what)
     if is_speaking:
-        table.messages["B"].open()
+        table.messages["B"].open({})
     table.turns.resume(table.messages["A"])
     assert table.happens("text") == ("B" if is_speaking else "A")
 

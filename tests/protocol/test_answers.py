@@ -1,5 +1,6 @@
 """What a client posts about calls: every form is the same answer, and counts where the call waits for it."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -121,10 +122,22 @@ def test_arguments_that_mean_what_was_sent_are_as_good_as_those(value: Any, form
     assert said([with_input(value)[form]], call) == [expected]
 
 
-def test_a_number_that_javascript_rounds_is_what_it_was_sent() -> None:
-    part = responded(True) | {"input": {"id": 9007199254740992}}
+def test_a_number_that_javascript_would_round_is_the_string_that_was_sent() -> None:
+    part = responded(True) | {"input": {"id": "9007199254740993"}}
     assert said([part], asked(arguments={"id": 2**53 + 1})) == [(True, None)]
-    assert said([part], asked(arguments={"id": 2**53 - 1})) == []
+    assert said([part], asked(arguments={"id": 2**53 + 2})) == []
+    rounded = responded(True) | {"input": {"id": 9007199254740992}}
+    assert said([rounded], asked(arguments={"id": 2**53 + 1})) == []
+
+
+def test_an_id_that_two_calls_have_names_neither() -> None:
+    """In chats of older versions, where a model has numbered its calls anew in every answer."""
+    first = replace(asked("0", invocation="e1"), approval_id="q1")
+    second = replace(asked("0", invocation="e2"), approval_id="q2")
+    part = {"type": "tool-result", "toolCallId": "0", "toolName": "pay", "result": {"approved": True}}
+    assert said([part], first) == [(True, None)]
+    assert said([part], first, second) == []
+    assert said([part | {"toolCallId": "q2", "result": {"confirmed": True}}], first, second) == [(True, None)]
 
 
 # -- several calls ----------------------------------------------------------------------------------------------------

@@ -75,7 +75,18 @@ def test_a_call_that_was_held_is_with_whom_it_was_given_to() -> None:
     for give, is_the_clients in [(to_client("a"), True), (lambda w: w.tool_to_server("a"), False)]:
         writer = ChunkWriter()
         play(writer, held("a"), give)
-        assert (writer.awaits_client, writer.runs_a_tool) == (is_the_clients, not is_the_clients)
+        assert writer.awaits_client == is_the_clients
+
+
+def test_a_large_integer_that_a_person_is_asked_about_is_shown_in_all_its_figures() -> None:
+    large = {"account": 2**53 + 1}
+    for is_asked, shown in [(False, large), (True, {"account": "9007199254740993"})]:
+        writer = ChunkWriter()
+        writer.start("m1")
+        writer.tool_input_start("a", "pay")
+        writer.tool_held("a", large)
+        (chunk,) = writer.tool_to_server("a", is_asked=is_asked)
+        assert getattr(chunk, "input") == shown  # noqa: B009
 
 
 ANEW = {"type": "tool-input-start", "toolCallId": "a", "toolName": "add"}
@@ -341,18 +352,6 @@ def test_a_call_at_work_is_stopped_with_its_segment(how: Terminal) -> None:
     talk.client.decide("a", True)
     assert talk.segment(at_work=["a"], how=how) == ["tool-output-error a", how]
     assert talk.client.unfinished == {"b"}
-
-
-def test_only_what_is_at_work_runs() -> None:
-    writer = ChunkWriter()
-    play(writer, call("a"), ask("a"), call("b"), ask("b"), end("finish"))
-    assert not writer.runs_a_tool
-    writer.new_segment(["a"])
-    play(writer)
-    assert writer.runs_a_tool
-    writer.tool_output("a", 1)
-    assert not writer.runs_a_tool
-    assert writer.awaits_client
 
 
 def test_a_pause_ends_texts_and_the_step_and_leaves_the_calls_alone() -> None:

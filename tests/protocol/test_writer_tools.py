@@ -124,17 +124,6 @@ def test_what_goes_on_after_the_segment_can_be_asked_for(
     assert (writer.awaits_client, writer.awaits_results) == (awaits_client, awaits_results)
 
 
-def test_a_tool_is_at_work_from_its_whole_arguments_to_its_result() -> None:
-    writer = ChunkWriter()
-    writer.start("m1")
-    writer.tool_input_start("c1", "pay")
-    assert not writer.runs_a_tool
-    writer.tool_input_available("c1", {})
-    assert writer.runs_a_tool
-    writer.tool_output("c1", {})
-    assert not writer.runs_a_tool
-
-
 def test_the_books_on_a_call_can_be_read() -> None:
     writer = ChunkWriter()
     books: list[tuple[bool, bool, bool]] = []
@@ -160,7 +149,6 @@ def test_what_waits_can_take_a_result_and_a_new_step_would_tear_it_off(steps: li
     assert writer.knows_call("a")
     assert writer.can_take_result("a")
     assert not writer.is_idle
-    assert not writer.runs_a_tool
     assert writer.is_held("a") == (len(steps) == 1)
 
 

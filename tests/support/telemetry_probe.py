@@ -19,7 +19,7 @@ from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
-from adk_stream_protocol.adk.request_run import effective_run_config
+from adk_stream_protocol.adk.run_config import effective_run_config
 from adk_stream_protocol.testing import ScriptedModel, call
 
 

@@ -23,7 +23,7 @@ from adk_stream_protocol.testing import LiveSession, ScriptedLiveModel
 from support import virtual_time
 from support.apps import app_of, user_of
 from support.asgi import exchange
-from support.conversations import other_tasks
+from support.conversations import end_soon, other_tasks
 from support.live_client import LiveClient, live_socket
 
 LONGER_THAN_ANY_TEST_S = 10_000
@@ -74,7 +74,7 @@ class LiveApp:
     @property
     def runs(self) -> int:
         """How many chats have a run, be it that it waits."""
-        return len(list(self.bridge._runs))  # pyright: ignore
+        return len(list(self.bridge._leases))  # pyright: ignore
 
 
 @asynccontextmanager
@@ -93,6 +93,7 @@ async def live_app(
     given: dict[str, Any] = {"user_id": user_of, "run_config": RunConfig(response_modalities=[modality])}
     bridge = ChatBridge(LlmAgent(name="helper", model=model, tools=list(tools)), **{**given, **options})
     yield LiveApp(bridge, app_of(bridge), model)
+    end_soon(bridge)
     await bridge.aclose()
     await nothing_left()
     assert not bridge._listeners  # pyright: ignore

@@ -123,7 +123,8 @@ def test_the_list_has_the_caller_s_chats_the_newest_first(store: Store) -> None:
                 ("old", "The first chat", False),
             ]
             assert all(entry.keys() == {"id", "title", "updatedAt", "waiting"} for entry in listed)
-            await chat.of(chat_id="old").say("And again")
+            again = {"id": "u2", "role": "user", "parts": [{"type": "text", "text": "And again"}]}
+            await chat.post({"id": "old", "messages": [again]})
             assert [entry["id"] for entry in await chat.chats()] == ["old", "new"]
             assert [entry["id"] for entry in await chat.of(user="bob").chats()] == ["foreign"]
 

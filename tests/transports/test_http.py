@@ -3,6 +3,7 @@
 import asyncio
 import base64
 import json
+import uuid
 from collections.abc import AsyncGenerator
 from typing import Any
 
@@ -23,7 +24,7 @@ MIB = 1024 * 1024
 
 
 def turn_body(said: str = "hi", chat_id: str = "c1", **extra: Any) -> bytes:
-    message = {"id": "m1", "role": "user", "parts": [{"type": "text", "text": said}]}
+    message = {"id": f"m-{uuid.uuid4()}", "role": "user", "parts": [{"type": "text", "text": said}]}
     return json.dumps({"id": chat_id, "messages": [message], **extra}).encode()
 
 

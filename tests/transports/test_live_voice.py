@@ -5,8 +5,7 @@ import base64
 from typing import Any
 
 from adk_stream_protocol.demo.offline_model import OfflineModel
-from adk_stream_protocol.protocol.approvals import ChatKey
-from adk_stream_protocol.store.base import Lease
+from adk_stream_protocol.store.base import Acquired
 from adk_stream_protocol.store.memory import MemoryStore
 from adk_stream_protocol.testing import LiveSession
 from transports.live_apps import (
@@ -130,9 +129,9 @@ def test_signs_of_activity_reach_the_model_in_their_place() -> None:
 
 
 class DistantStore(MemoryStore):
-    async def acquire(self, chat: ChatKey, lasts_s: float) -> Lease | None:
+    async def acquire(self, *asked: Any) -> Acquired:
         await asyncio.sleep(0.1)
-        return await super().acquire(chat, lasts_s)
+        return await super().acquire(*asked)
 
 
 def test_voice_that_comes_while_the_session_is_being_opened_is_not_lost() -> None:

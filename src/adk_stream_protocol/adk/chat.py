@@ -1,5 +1,6 @@
 """One chat of one user, as ADK keeps it: a session, and the artifacts beside it."""
 
+import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypedDict
@@ -11,8 +12,11 @@ from google.adk.runners import Runner
 from google.adk.sessions import Session
 
 from ..protocol.approvals import ChatKey
-from .event_parts import METADATA_KEY
+from ..protocol.messages import ApprovalStyle
+from .event_parts import METADATA_KEY, ControlFlow
 from .translator import ArtifactFile
+
+logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -27,6 +31,12 @@ class MessageIds:
     """What the client was told of it."""
     step: str | None = None
     """In a live session, whose events all have ids of their own: the model call that an event is of."""
+    said: str | None = None
+    """A digest of what the user said, by which a repeated request is known again."""
+    approval_style: ApprovalStyle | None = None
+    """How the answer is shown; the history shows it in the same way."""
+    send_state: Sequence[str] | None = None
+    send_nodes: bool | None = None
 
     def metadata(self) -> dict[str, Any]:
         return {METADATA_KEY: {name: value for name, value in vars(self).items() if value is not None}}
@@ -59,6 +69,17 @@ def kept_events(events: list[Event]) -> list[Event]:
     return kept[::-1]
 
 
+def find_repeated(events: list[Event], ids: MessageIds) -> tuple[str, bool] | None:
+    """The answer to a message that the session has already, and whether it said the same."""
+    for event in reversed(events):
+        stored = MessageIds.of(event)
+        if event.author == "user" and stored.user_message_id == ids.user_message_id and stored.message_id is not None:
+            if not any(kept is event for kept in kept_events(events)):
+                return None  # it was taken back
+            return stored.message_id, stored.said is None or stored.said == ids.said
+    return None
+
+
 class _SessionKey(TypedDict):
     app_name: str
     user_id: str
@@ -72,6 +93,7 @@ class Chat:
     chat_id: str
     files_url: str
     """Below which the client finds its files."""
+    control_flow: ControlFlow | None = None
 
     @property
     def _key(self) -> _SessionKey:
@@ -91,17 +113,21 @@ class Chat:
     async def create(self) -> None:
         await self.runner.session_service.create_session(**self._key)
 
-    async def delete(self) -> None:
-        """The session, and the artifacts that are the chat's alone."""
+    async def delete_session(self) -> None:
         await self.runner.session_service.delete_session(**self._key)
+
+    async def delete_files(self) -> None:
+        """The artifacts that are the chat's alone."""
         service = self.runner.artifact_service
         if service is not None:
             for filename in await service.list_artifact_keys(**self._key):
                 if not filename.startswith("user:"):
                     await service.delete_artifact(**self._key, filename=filename)
 
-    async def append(self, events: Sequence[Event]) -> None:
-        session = await self.load() if events else None
+    async def append(self, events: Sequence[Event], session: Session | None = None) -> None:
+        """`session`: if it was just loaded."""
+        if events and session is None:
+            session = await self.load()
         if session is not None:
             for event in events:
                 await self.runner.session_service.append_event(session, event)
@@ -118,7 +144,11 @@ class Chat:
             return None
         files: dict[str, ArtifactFile] = {}
         for filename, version in delta.items():
-            saved = await service.get_artifact_version(**self._key, filename=filename, version=version)
+            try:
+                saved = await service.get_artifact_version(**self._key, filename=filename, version=version)
+            except Exception as error:  # the bytes can be asked for later; what was done must be told now
+                logger.error("an artifact was not looked up: %s", type(error).__qualname__)
+                saved = None
             media_type = (saved.mime_type if saved else None) or "application/octet-stream"
             files[filename] = ArtifactFile(f"{self.files_url}/{quote(filename, safe='')}?version={version}", media_type)
         return files

@@ -18,7 +18,7 @@ METADATA_KEY = "adk_stream"
 
 CREDENTIAL = "adk_request_credential"
 REQUEST_INPUT = "adk_request_input"
-_QUESTIONS = (CONFIRMATION, CREDENTIAL, REQUEST_INPUT)
+QUESTIONS = (CONFIRMATION, CREDENTIAL, REQUEST_INPUT)
 _NODE_CONFIRMATION = "wf_tool_confirmation:"  # begins the ids under which workflow nodes ask for approval
 CONTROL_FLOW = frozenset({"transfer_to_agent", "set_model_response", "finish_task", "exit_loop"})
 ABORTED = "INVOCATION_ABORTED"
@@ -95,15 +95,27 @@ def is_model_output(part: types.Part) -> bool:
     return bool(part.text) or (is_atomic(part) and part.code_execution_result is None)
 
 
+ControlFlow = Mapping[str, frozenset[str]]
+"""The names of ADK's tools that steer an agent, by the author of its events."""
+
+
 def is_frameworks_own(event: Event, call: types.FunctionCall) -> bool:
     """Whether this is a question that ADK asks, and not a model that calls it by its name.
 
     ADK marks calls that wait: its own, and those of a model whose agent has a waiting tool of that name, such as
     `request_input`. It marks them by id, so the mark says nothing where two calls of an event have the same.
     """
-    if event.partial or call.name not in _QUESTIONS or call.id not in (event.long_running_tool_ids or ()):
+    if event.partial or call.name not in QUESTIONS or call.id not in (event.long_running_tool_ids or ()):
         return False
     return sum(other.id == call.id for other in event.get_function_calls()) == 1
+
+
+def is_hidden(event: Event, call: types.FunctionCall, control_flow: ControlFlow | None) -> bool:
+    """Whether a call is nobody's business: it steers ADK, or a model calls what only ADK may ask. `control_flow`: None
+    where the agents are not known."""
+    if call.name in QUESTIONS:
+        return not is_frameworks_own(event, call)
+    return call.name in (CONTROL_FLOW if control_flow is None else control_flow.get(event.author, ()))
 
 
 def asks_for_confirmation(event: Event) -> bool:

@@ -4,28 +4,29 @@ The events go through the same translator as when they were new, and its chunks 
 what comes out is what the client had, part by part.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from google.adk.events import Event
 from google.genai import types
 
-from ..protocol.approvals import Approval, CallKey
-from ..protocol.chunks import AnyChunk, SdkVersion
+from ..protocol.approvals import Approval
+from ..protocol.chunks import AnyChunk
 from ..protocol.fold import MessageFold, Part, UIMessage
-from ..protocol.messages import ApprovalStyle
 from ..protocol.outcome import OPEN_STATES
 from .chat import Chat, MessageIds, kept_events, message_id_of
 from .event_parts import data_file, is_said
 from .request_run import last_words
+from .tool_parts import Records
 from .translator import Translator
 
 
 class _AssistantMessage:
     """An answer while its events are read. Its parts may come late: an approval is answered after other messages."""
 
-    def __init__(self, message_id: str, translator: Translator) -> None:
+    def __init__(self, message_id: str, translator: Translator, records: Records) -> None:
         self._translator = translator
+        self._records = records
         self._fold = MessageFold()
         self._ended_by: str | None = None
         self._failure: str | None = None
@@ -35,52 +36,66 @@ class _AssistantMessage:
     async def feed(self, event: Event, chat: Chat) -> None:
         ids = MessageIds.of(event)
         self._ended_by, self._failure = ids.ended_by or self._ended_by, ids.failure or self._failure
-        for chunk in self._translator.feed(event, await chat.files(event.actions.artifact_delta)):
+        files = await chat.files(event.actions.artifact_delta)
+        for chunk in self._translator.feed(event, files, records=self._records):
             self._fold.feed(chunk)
 
     def message(self) -> UIMessage:
-        waiting = self._translator.waiting
-        for chunk in last_words(self._translator, self._ended_by, self._failure):
+        for chunk in last_words(self._translator, self._records, self._ended_by, self._failure):
             self._fold.feed(chunk)
         for part in self._fold.parts:
-            approval = waiting.approvals.get(waiting.asked.get(_approval_id(part), _NO_CALL))
-            if approval is not None and approval.approved is not None:
-                _decide(part, approval)
+            record = (
+                self._translator.tools.asked_as(part["approval"]["id"], self._records) if "approval" in part else None
+            )
+            if record is not None and record.approved is not None:
+                _decide(part, record)
         return self._fold.message()
 
 
-_NO_CALL = CallKey("", "")
-
-
-def _approval_id(part: Part) -> str:
-    return part["approval"]["id"] if "approval" in part else ""
-
-
-def _decide(part: Part, approval: Approval) -> None:
+def _decide(part: Part, record: Approval) -> None:
     """What the person has said is the client's to write; no chunk of the server's does."""
-    part["approval"]["approved"] = approval.approved
-    if approval.reason is not None:
-        part["approval"]["reason"] = approval.reason
+    part["approval"]["approved"] = record.approved
+    if record.reason is not None:
+        part["approval"]["reason"] = record.reason
     if part["state"] == "approval-requested":
         part["state"] = "approval-responded"
 
 
-async def retell(translator: Translator, chat: Chat, events: list[Event], message_id: str) -> list[AnyChunk]:
+async def replay(
+    translator: Translator, chat: Chat, events: list[Event], message_id: str, records: Records
+) -> list[AnyChunk]:
     """The segments of a message so far. Afterwards the translator is where it was when the last of them ended."""
+    chunks = await _replayed(translator, chat, events, message_id, records)
+    return [*chunks, *translator.pause(records)]
+
+
+async def replay_to_its_end(
+    translator: Translator, chat: Chat, events: list[Event], message_id: str, records: Records
+) -> list[AnyChunk]:
+    """A whole message, for a client that has asked for it a second time."""
+    chunks = await _replayed(translator, chat, events, message_id, records)
+    ends = [ids for event in events if (ids := MessageIds.of(event)).message_id == message_id and ids.ended_by]
+    last = ends[-1] if ends else MessageIds(user_message_id=None, message_id=None)
+    return [*chunks, *last_words(translator, records, last.ended_by, last.failure)]
+
+
+async def _replayed(
+    translator: Translator, chat: Chat, events: list[Event], message_id: str, records: Records
+) -> list[AnyChunk]:
     chunks = translator.start(message_id)
     for event in kept_events(events):
         if message_id_of(event) == message_id:
-            chunks += translator.feed(event, await chat.files(event.actions.artifact_delta))
-    return [*chunks, *translator.pause()]
+            files = await chat.files(event.actions.artifact_delta)
+            chunks += translator.feed(event, files, records=records)
+    return chunks
 
 
 async def encode_history(
     chat: Chat,
     events: list[Event],
     *,
-    sdk_version: SdkVersion,
-    approval_style: ApprovalStyle | None,
-    approvals: Mapping[CallKey, Approval],
+    new_translator: Callable[[MessageIds], Translator],
+    records: Records,
     running: str | None,
 ) -> list[UIMessage]:
     """All messages in order. The answer that is `running` is left out: whoever resumes gets it from its start."""
@@ -101,14 +116,9 @@ async def encode_history(
         if answer is None:
             if event.author == "user" or (event.turn_complete and not is_said(event)):
                 continue
-            translator = Translator(
-                root_author=chat.root_author,
-                sdk_version=sdk_version,
-                approval_style=approval_style,
-                approvals=approvals,
-            )
-            answer = answers[message_id] = _AssistantMessage(message_id, translator)
-            messages.insert(_place_after(messages, MessageIds.of(event).user_message_id), answer)
+            ids = MessageIds.of(event)
+            answer = answers[message_id] = _AssistantMessage(message_id, new_translator(ids), records)
+            messages.insert(_place_after(messages, ids.user_message_id), answer)
         await answer.feed(event, chat)
     told = [m.message() if isinstance(m, _AssistantMessage) else m for m in messages]
     return [message for message in told if message["parts"] and message["id"] != running]
@@ -167,6 +177,7 @@ class PastTurn:
     user_message_id: str
     is_alone: bool
     """Whether nothing else was said in its invocation. A live session is one invocation."""
+    said: str | None
 
 
 def find_turn(events: list[Event], message_id: str) -> PastTurn | None:
@@ -179,7 +190,13 @@ def find_turn(events: list[Event], message_id: str) -> PastTurn | None:
         if message_id in (user_message_id, event.id, message_id_of(event), *answers):
             together = [other for other in said if kept[other].invocation_id == event.invocation_id]
             content = event.content or types.Content(role="user", parts=[])
-            return PastTurn(event.invocation_id, content, user_message_id, is_alone=len(together) == 1)
+            return PastTurn(
+                event.invocation_id,
+                content,
+                user_message_id,
+                is_alone=len(together) == 1,
+                said=MessageIds.of(event).said,
+            )
     return None
 
 

@@ -3,6 +3,7 @@
 import secrets
 import sys
 from collections.abc import Collection, Sequence
+from dataclasses import replace
 from typing import Any
 
 from google.adk.events import Event
@@ -14,7 +15,10 @@ from ..protocol.chunks import AnyChunk, encode_chunks
 from ..protocol.replay import VOICE
 from .chat import MessageIds
 from .outcomes import as_response
+from .tool_parts import Records
 from .translator import Translator
+
+_AS_USUAL = MessageIds(user_message_id=None, message_id=None)
 
 
 class LiveMessage:
@@ -25,7 +29,9 @@ class LiveMessage:
         message_id: str | None = None,
         user_message_id: str | None = None,
         is_typed: bool = False,
+        shown: MessageIds = _AS_USUAL,
     ) -> None:
+        """`shown`: how the answer is shown."""
         self.message_id = message_id or f"msg-{secrets.token_urlsafe(12)}"
         self.user_message_id = user_message_id or f"msg-{secrets.token_urlsafe(12)}"
         self.translator = translator
@@ -50,6 +56,7 @@ class LiveMessage:
         self.said_aloud = ""
         """By the model, since the last whole transcript."""
         self._is_heard = is_typed
+        self._shown = shown
         self._is_started = False
         self._told: list[bytes] = []
 
@@ -65,18 +72,22 @@ class LiveMessage:
         self._is_heard = is_all
 
     def ids(self, step: str | None = None) -> MessageIds:
-        return MessageIds(user_message_id=self.user_message_id, message_id=self.message_id, step=step)
+        return replace(self._shown, user_message_id=self.user_message_id, message_id=self.message_id, step=step)
 
     # -- segments -----------------------------------------------------------------------------------------------------
 
     def open(
-        self, answered: Collection[CallKey] = (), known_outputs: Collection[CallKey] = (), start_id: str | None = None
+        self,
+        records: Records,
+        answered: Collection[CallKey] = (),
+        known_outputs: Collection[CallKey] = (),
+        start_id: str | None = None,
     ) -> ChunkLog:
         """A new segment: the first, or one that goes on after answers."""
         named = start_id or self.message_id
         if self._is_started:
-            chunks = self.translator.new_segment(named, answered, known_outputs)
-            by_client = encode_chunks(self.translator.waiting.told_by_client(answered))
+            chunks = self.translator.new_segment(named, records, answered, known_outputs)
+            by_client = encode_chunks(self.translator.tools.sent_by_client(records, answered))
         else:
             chunks = self.translator.start(named)
             by_client = []
@@ -112,11 +123,11 @@ class LiveMessage:
         """Whether a call is neither waiting nor done."""
         return bool(self.calls.keys() - self.waiting.keys() - self.ended.keys())
 
-    def tell_ended(self) -> None:
+    def tell_ended(self, records: Records) -> None:
         """Results that ADK holds back until their siblings have theirs, too."""
         for call, response in list(self.ended.items()):
             if call in self.calls:
-                self.write(self.translator.feed(result_event(self.calls[call], call, response)))
+                self.write(self.translator.feed(result_event(self.calls[call], call, response), records=records))
                 del self.calls[call]
 
 

@@ -21,18 +21,17 @@ from ..chunk_log import ChunkLog
 from ..errors import RunActive, StoreUnavailable
 from ..limits import Limits
 from ..protocol.approvals import Approval, CallKey
-from ..store.base import Lease
-from .asked_calls import answer_event, response_part
 from .chat import Chat
 from .event_parts import is_said
 from .failures import public_failure_text
 from .gate import ApprovalGate
+from .leased_chat import LeasedChat
 from .live_message import LiveMessage
 from .live_queue import LiveInput
 from .live_segments import LiveListener, LiveSegments
-from .request_run import half_said_events, last_words, log_failure
+from .request_run import LEASE_LOST, RESTARTING, half_said_events, last_words, log_failure
+from .resumption import answer_event, response_part
 from .runner import lift_frame_limit
-from .translator import Translator
 
 logger = logging.getLogger(__name__)
 
@@ -50,7 +49,8 @@ _LOST_MODEL = "The connection to the model was lost. Send your message again."
 class LiveServices:
     """What a live run asks of the rest of the bridge."""
 
-    new_translator: Callable[[], Translator]
+    new_message: Callable[[], LiveMessage]
+    """For an answer that nobody asked for in writing."""
     refuse: Callable[[CallKey, str], Awaitable[None]]
     """Record that a call will not be answered, and why."""
     park: Callable[[], Awaitable[None]]
@@ -63,7 +63,7 @@ class LiveRun:
     def __init__(
         self,
         chat: Chat,
-        lease: Lease,
+        leased: LeasedChat,
         gate: ApprovalGate,
         limits: Limits,
         run_config: RunConfig,
@@ -74,13 +74,13 @@ class LiveRun:
         self.input = LiveInput(limits.max_waiting_audio_s)
         self.has_ended = asyncio.Event()
         self._chat = chat
-        self._lease = lease
+        self._leased = leased
         self._gate = gate
         self._limits = limits
         self._run_config = run_config
         self._services = services
         self._listeners = listeners
-        self._segments = LiveSegments(chat, services.new_translator, listeners)
+        self._segments = LiveSegments(chat, leased.records, services.new_message, listeners)
         self._deferred: list[tuple[types.Content, dict[str, Any] | None]] = []
         self._task: asyncio.Task[None] | None = None
         self._ending: asyncio.Task[None] | None = None
@@ -139,12 +139,12 @@ class LiveRun:
         blocked = [other for other in self._segments.messages.values() if other.is_blocked]
         self._segments.adopt(message)
         self._segments.turns.say(message)
-        log = message.open()
+        log = message.open(self._leased.records)
         try:
             for call in [call for other in blocked for call, blocks in other.waiting.items() if blocks]:
                 await self._services.refuse(call, SUPERSEDED)
         except BaseException:
-            message.close(message.translator.abort())
+            message.close(message.translator.abort(records=self._leased.records))
             raise
         for other in blocked:
             other.is_superseded = True
@@ -189,7 +189,7 @@ class LiveRun:
         for call in [call for call in message.waiting if self._segments.is_answered(call)]:
             del message.waiting[call]
         under_way = [call for call in answered if call in message.calls]  # the others have their results
-        log = message.log or message.open(under_way, known_outputs, start_id)
+        log = message.log or message.open(self._leased.records, under_way, known_outputs, start_id)
         self._segments.tell_turn(message, by)
         self._segments.turns.resume(message)
         for call in [call for call in answered if call in self._segments.left_to_client]:
@@ -207,7 +207,8 @@ class LiveRun:
         event = answer_event(made_by, [part], message.ids())
         if self._segments.session is not None:
             await self._chat.runner.session_service.append_event(self._segments.session, event)
-        message.write(message.translator.feed(event))
+        message.write(message.translator.feed(event, records=self._leased.records))
+        self._leased.store_result(call)
         self.input.send_content(types.Content(role="user", parts=[part]))
 
     async def stop(self) -> None:
@@ -228,6 +229,36 @@ class LiveRun:
         await asyncio.wait([self._task], timeout=_STOP_GRACE_S)
         await self._end()  # a tool that listens to nobody is left alone
 
+    async def stop_after_tools(self) -> None:
+        """As `stop`, but tools that have begun come to their ends first."""
+        self._leased.begins_nothing = True
+        await self._leased.until_tools_end(self._limits.max_run_s)
+        await self.stop()
+
+    async def drain(self) -> None:
+        """The server goes. Tools that have begun come to their ends; what waits for an answer goes on waiting."""
+        self._leased.begins_nothing = True
+        await self._leased.until_tools_end(self._limits.drain_s)
+        await self._leave_calls("restart", RESTARTING)
+
+    async def lose_lease(self) -> None:
+        """Somebody else has the chat by now: nothing more is written into it."""
+        self._leased.begins_nothing = self._leased.is_lost = True
+        await self._leave_calls("failure", LEASE_LOST)
+
+    async def _leave_calls(self, ended_by: str, failure: str) -> None:
+        self._leased.leaves_calls = True
+        self._ended_by, self._failure = ended_by, failure
+        self._cancel()
+        if self._task is not None:
+            await asyncio.wait([self._task], timeout=_STOP_GRACE_S)
+        await self._end()
+
+    def log_of(self, message_id: str) -> ChunkLog | None:
+        """The last segment of a message."""
+        message = self._segments.messages.get(message_id)
+        return message.last_log if message is not None else None
+
     async def end_if_idle(self) -> None:
         """Make room for request mode, unless something is being told."""
         if self.log is None and not self._segments.is_at_work:
@@ -243,7 +274,7 @@ class LiveRun:
     # -- the model's side ---------------------------------------------------------------------------------------------
 
     async def _drive(self) -> None:
-        self._gate.go_live(self._lease, self._segments)
+        self._gate.go_live(self._leased.lease, self._segments)
         lift_frame_limit(self._chat.runner.agent)
         try:
             try:
@@ -272,6 +303,9 @@ class LiveRun:
             async for event in events:
                 self._invocation_id = event.invocation_id
                 self._heard_at = asyncio.get_running_loop().time()
+                if not event.partial:
+                    for response in event.get_function_responses():
+                        self._leased.store_result(CallKey(event.invocation_id, response.id or ""))
                 if is_said(event):
                     self._lost_before_last_word = self.input.takers_lost
                 await self._segments.take(event)
@@ -312,19 +346,18 @@ class LiveRun:
             if timer is not None:
                 timer.cancel()
         try:
-            await self._keep_what_was_said()
-            for call in self._segments.announced:  # nobody can go on with those
-                await self._services.refuse(call, ENDED)
-            await self._services.park()
+            if not self._leased.is_lost:
+                await self._keep_what_was_said()
+                for call in self._segments.announced:  # nobody can go on with those
+                    await self._services.refuse(call, ENDED)
+                await self._services.park()
         except Exception as error:  # the session is gone or busy: the stream must end all the same
             log_failure(error, self._chat.chat_id)
         finally:
-            await (
-                self._services.let_go()
-            )  # before the last chunk: a client that reads it may send its next turn at once
+            await self._services.let_go()  # before the last chunk: a client may send its next turn at once
             for message in self._segments.messages.values():
                 if message.log is not None:
-                    message.close(last_words(message.translator, self._ended_by, self._failure))
+                    message.close(last_words(message.translator, self._leased.records, self._ended_by, self._failure))
             self.has_ended.set()
 
     async def _keep_what_was_said(self) -> None:

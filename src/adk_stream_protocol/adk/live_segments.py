@@ -20,7 +20,6 @@ from .event_parts import CONTROL_FLOW, is_said
 from .live_gate import NestedCall
 from .live_message import LiveMessage, result_event
 from .live_turns import LiveTurns, Routed
-from .translator import Translator
 
 _QUIET_S = 1  # of a model that is free to talk on while somebody is asked
 _SILENT_S = 30  # of a model that has a tool's result and ended only the turn in which it called it
@@ -53,11 +52,15 @@ class LiveListener(Protocol):
 
 class LiveSegments:
     def __init__(
-        self, chat: Chat, new_translator: Callable[[], Translator], listeners: AbstractSet[LiveListener]
+        self,
+        chat: Chat,
+        records: dict[CallKey, Approval],
+        new_message: Callable[[], LiveMessage],
+        listeners: AbstractSet[LiveListener],
     ) -> None:
         self.messages: dict[str, LiveMessage] = {}
-        self.turns = LiveTurns(lambda: LiveMessage(new_translator()))
-        self.records: dict[CallKey, Approval] = {}
+        self.turns = LiveTurns(new_message)
+        self.records = records
         """What is known of the calls."""
         self.left_to_client: set[CallKey] = set()
         """Those that ADK waits for no more."""
@@ -90,7 +93,6 @@ class LiveSegments:
             for id in done[:-1]:  # the newest may still be asked for by a client that was away
                 del self.messages[id]
             self.messages[message.message_id] = message
-            message.translator.waiting.approvals = self.records
 
     def is_answered(self, call: CallKey) -> bool:
         found = self.records.get(call)
@@ -103,7 +105,7 @@ class LiveSegments:
         message = self.turns.current
         if message is not None and message.log is not None and not message.is_at_work:
             message.is_unwanted = True
-            message.write(message.translator.feed(_INTERRUPTION))
+            message.write(message.translator.feed(_INTERRUPTION, records=self.records))
             self.finish(message)
 
     # -- what the gate tells ------------------------------------------------------------------------------------------
@@ -124,9 +126,6 @@ class LiveSegments:
     @property
     def _has_sub_agents(self) -> bool:
         return bool(getattr(self._chat.runner.agent, "sub_agents", None))
-
-    def note(self, approval: Approval) -> None:
-        self.records[approval.call] = approval
 
     def waits(self, call: CallKey, tool: BaseTool, nested_in: NestedCall | None, *, blocks: bool) -> None:
         message = self.turns.owner_of(nested_in.outer if nested_in else call) or self.turns.current
@@ -170,7 +169,7 @@ class LiveSegments:
             made_by = message.calls.pop(call, None)
             if made_by is not None:
                 self._open_if_closed(message)
-                message.write(message.translator.feed(result_event(made_by, call, response)))
+                message.write(message.translator.feed(result_event(made_by, call, response), records=self.records))
                 self.end_if_it_waits(message)
             return
         message.ended[call] = response
@@ -200,7 +199,7 @@ class LiveSegments:
         self.turns.adopt(call, message)
         self._open_if_closed(message)
         message.write(message.translator.delegate(nested.outer.call_id))
-        message.write(message.translator.feed(event))
+        message.write(message.translator.feed(event, records=self.records))
         message.calls[call] = event
 
     # -- what the model says ------------------------------------------------------------------------------------------
@@ -230,7 +229,7 @@ class LiveSegments:
         if is_said(event) and (is_result or not message.is_unwanted):
             await self._tell(message, event)
         elif message.log is not None:
-            message.write(message.translator.feed(event))
+            message.write(message.translator.feed(event, records=self.records))
         if routed.is_over or (is_result and message.is_superseded):
             self.finish(message)
         elif is_result and message is not self.turns.current and not message.is_blocked:
@@ -251,7 +250,7 @@ class LiveSegments:
         for call in event.get_function_calls():
             if call.name not in CONTROL_FLOW:
                 message.calls[CallKey(event.invocation_id, call.id or "")] = event
-        message.write(message.translator.feed(event, files))
+        message.write(message.translator.feed(event, files, records=self.records))
         for answer in event.get_function_responses():
             key = CallKey(event.invocation_id, answer.id or "")
             for book in (message.calls, message.waiting, message.ended):
@@ -287,7 +286,7 @@ class LiveSegments:
 
     def _open_if_closed(self, message: LiveMessage) -> None:
         if message.log is None:
-            message.open([call for call in message.calls if self.is_answered(call)])
+            message.open(self.records, [call for call in message.calls if self.is_answered(call)])
             if not message.is_superseded:
                 self.tell_turn(message)
 
@@ -308,7 +307,7 @@ class LiveSegments:
             return
         if not message.waiting.keys() <= message.calls.keys():
             return  # the gate is ahead: the client has not heard of the call yet
-        message.tell_ended()
+        message.tell_ended(self.records)
         if message.is_blocked:
             self.finish(message)
         else:
@@ -318,7 +317,7 @@ class LiveSegments:
         if message.log is not None:
             for call in message.calls.keys() - message.waiting.keys():  # at work beside the conversation
                 message.translator.works_on(call.call_id)
-            message.close(message.translator.finish())
+            message.close(message.translator.finish(records=self.records))
 
     def _finish_after(self, seconds: float, message: LiveMessage) -> None:
         """If nothing more comes of this message until then."""

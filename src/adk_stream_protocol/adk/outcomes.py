@@ -5,6 +5,7 @@ from typing import Any, cast
 from ..protocol.approvals import Approval, State
 
 _EXPIRED = "This call was not run: it expired, no answer came in time."
+_UNRECOGNIZED = "This call was ended by a newer version of the server, which knows how."
 OUTCOME_UNKNOWN = (
     "The server stopped while this call was running. Whether it took effect is unknown; it was not run again."
 )
@@ -37,5 +38,7 @@ def refusal_text(approval: Approval) -> str:
         return OUTCOME_UNKNOWN
     if approval.state is State.EXPIRED:
         return _EXPIRED
+    if approval.state is State.UNRECOGNIZED:
+        return _UNRECOGNIZED
     reason = f" Reason: {approval.reason}" if approval.reason else ""
     return f"This call was not run: the user denied it.{reason}"

@@ -2,31 +2,28 @@
 
 import asyncio
 import logging
-import os
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, replace
 from typing import Any
 
 from google.adk.agents.invocation_context import LlmCallsLimitExceededError
-from google.adk.agents.run_config import (
-    RunConfig,
-    StreamingMode,  # pyright: ignore[reportPrivateImportUsage] -- the documented path
-)
+from google.adk.agents.run_config import RunConfig
 from google.adk.errors.session_not_found_error import SessionNotFoundError
 from google.adk.events import Event
-from google.adk.telemetry.context import TelemetryConfig
+from google.adk.sessions import Session
 from google.genai import types
 
 from ..chunk_log import ChunkLog
-from ..errors import StoreUnavailable
 from ..limits import Limits
 from ..protocol.answers import CONFIRMATION
-from ..protocol.approvals import Approval, CallKey
+from ..protocol.approvals import CallKey
 from ..protocol.chunks import AnyChunk, encode_chunks
-from .chat import Chat, MessageIds
-from .event_parts import ABORTED
+from .chat import Chat, MessageIds, find_repeated
+from .event_parts import as_dict, is_frameworks_own
 from .failures import public_failure_text
+from .leased_chat import LeasedChat
+from .tool_parts import Records
 from .translator import Translator
 
 logger = logging.getLogger(__name__)
@@ -35,6 +32,9 @@ logger = logging.getLogger(__name__)
 # their model is silent, and some tools never do.
 _STOP_GRACE_S = 1
 _FIRST_READER_S = 10
+
+RESTARTING = "The server restarts. Resume this answer, or ask for it again."
+LEASE_LOST = "The server lost this chat to another one. Resume this answer, or ask for it again."
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -52,9 +52,19 @@ class RunRequest:
     """What is put into the session first."""
     answered: frozenset[CallKey] = frozenset()
     """The calls whose answers this run takes up."""
+    outputs: frozenset[CallKey] = frozenset()
+    """Those of them whose results are in `appended` or `contents`."""
 
 
-Approvals = Callable[[], Awaitable[Mapping[CallKey, Approval]]]
+class SaidBefore(BaseException):
+    """The session has the user's message already. Not an `Exception`: ADK would take it for a failure of a plugin, and
+    log it as one."""
+
+    def __init__(self, message_id: str, *, is_same: bool) -> None:
+        super().__init__()
+        self.message_id = message_id
+        """Of the answer to it."""
+        self.is_same = is_same
 
 
 class RequestRun:
@@ -63,23 +73,25 @@ class RequestRun:
     def __init__(
         self,
         chat: Chat,
+        leased: LeasedChat,
         request: RunRequest,
         translator: Translator,
         log: ChunkLog,
         limits: Limits,
-        approvals: Approvals,
-        let_go: Callable[[], Awaitable[None]],
+        let_go: Callable[[LeasedChat], Awaitable[None]],
     ) -> None:
-        """`approvals`: reads what is recorded about this chat's calls. `let_go`: lets the next turn come."""
+        """`let_go`: lets the next turn come. It does not raise."""
         self.log = log
-        self.message_id = request.ids.message_id
+        self.ids = request.ids
         self.answered = request.answered
         self.has_ended = asyncio.Event()
+        self.is_accepted: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        """Done when ADK has taken the user's message; fails with what refuses it."""
         self._chat = chat
+        self._leased = leased
         self._request = request
         self._translator = translator
         self._limits = limits
-        self._approvals = approvals
         self._let_go = let_go
         self._abort = asyncio.Event()
         self._is_ending = False
@@ -90,25 +102,73 @@ class RequestRun:
         self._stopping: asyncio.Task[None] | None = None
         self._unread_timer: asyncio.TimerHandle | None = None
 
+    @property
+    def message_id(self) -> str | None:
+        return self.ids.message_id
+
     def start(self) -> None:
-        self._write(list(self._request.opening))
+        self._leased.message_id = self.message_id
+        self._leased.on_user_message = self._take_user_message
+        if self._request.answered:  # there is no message that could have been said before
+            self._accept()
         self._task = asyncio.create_task(self._drive(), name=f"adk-stream run {self.log.segment}")
         self.log.on_readers_changed = self._watch_readers
         # The first reader may be on its way still, however short the patience is afterwards.
         patience_s = max(self._limits.unread_run_s, _FIRST_READER_S)
         self._unread_timer = asyncio.get_running_loop().call_later(patience_s, self._nobody_reads)
 
+    def _take_user_message(self, session: Session) -> None:
+        repeated = find_repeated(session.events, self.ids) if self.ids.user_message_id is not None else None
+        if repeated is not None and not self.is_accepted.done():
+            raise SaidBefore(repeated[0], is_same=repeated[1])
+        self._accept()
+
+    def _accept(self) -> None:
+        if not self.is_accepted.done():
+            self._write(list(self._request.opening))
+            self.is_accepted.set_result(None)
+
+    # -- ends ---------------------------------------------------------------------------------------------------------
+
     async def stop(self) -> None:
         """End the run: ADK closes the model and seals open calls; what does not listen is cancelled, and what does
         not even then is left alone. The stream ends in any case, and the next turn may come."""
         self._abort.set()
+        await self._wait_for_the_end()
+
+    async def stop_after_tools(self) -> None:
+        """As `stop`, but tools that have begun come to their ends first."""
+        self._leased.begins_nothing = True
+        await self._leased.until_tools_end(self._limits.max_run_s)
+        await self.stop()
+
+    async def drain(self) -> None:
+        """The server goes. Tools that have begun come to their ends, nothing else begins, and the rest is left to the
+        next process as it is."""
+        self._leased.begins_nothing = True
+        await self._leased.until_tools_end(self._limits.drain_s)
+        await self._leave("restart", RESTARTING)
+
+    async def lose_lease(self) -> None:
+        """Somebody else has the chat by now: nothing more is written into it."""
+        self._leased.begins_nothing = self._leased.is_lost = True
+        await self._leave("failure", LEASE_LOST)
+
+    async def _leave(self, ended_by: str, failure: str) -> None:
+        self._ended_by, self._failure = ended_by, failure
+        self._leased.leaves_calls = True
+        if self._task is not None and not self._is_ending:
+            self._task.cancel()
+        await self._wait_for_the_end()
+
+    async def _wait_for_the_end(self) -> None:
         if self._task is None:
             return
         await asyncio.wait([self._task], timeout=_STOP_GRACE_S)
         if not self._is_ending:
             self._task.cancel()
         await asyncio.wait([self._task], timeout=_STOP_GRACE_S)
-        await self._let_go()
+        await self._let_go(self._leased)
         self._end()
 
     async def _drive(self) -> None:
@@ -117,31 +177,38 @@ class RequestRun:
             await self._consume_in_session()
             if not self._abort.is_set():
                 self._ended_by = None
+        except SaidBefore as before:
+            self._ended_by = None
+            self.is_accepted.set_exception(before)
         except LlmCallsLimitExceededError:
             self._ended_by = "model-calls"
         except Exception as error:
             log_failure(error, self.log.segment)
-            self._ended_by, self._failure = "failure", public_failure_text(error)
+            if not self._leased.leaves_calls:
+                self._ended_by, self._failure = "failure", public_failure_text(error)
         finally:
             self._is_ending = True
             time_limit.cancel()
             try:
-                await self._keep_what_was_said()
-                if self._translator.waiting.has_calls:
-                    await self._read_approvals()
+                if not self._leased.is_lost:
+                    await self._keep_what_was_said()
             finally:
-                await self._let_go()  # before the last chunk: a client that reads it may send its next turn at once
+                await self._let_go(self._leased)  # before the last chunk: a client may send its next turn at once
                 self._end()
 
     def _end(self) -> None:
         if self.log.is_closed:
             return
+        self._accept()
         self.log.on_readers_changed = lambda: None
         if self._unread_timer is not None:
             self._unread_timer.cancel()
-        self._write(last_words(self._translator, self._ended_by, self._failure))
+        self._leased.lose_calls()
+        self._write(last_words(self._translator, self._leased.records, self._ended_by, self._failure))
         self.log.close()
         self.has_ended.set()
+
+    # -- events -------------------------------------------------------------------------------------------------------
 
     async def _consume_in_session(self) -> None:
         await self._chat.append(self._request.appended)
@@ -156,9 +223,10 @@ class RequestRun:
                 await self._consume(content)
             if self._abort.is_set():
                 return
+        self._leased.delivered |= self._request.outputs
 
     async def _consume(self, content: types.Content) -> None:
-        chat, request = self._chat, self._request
+        chat, request, leased = self._chat, self._request, self._leased
         events = chat.runner.run_async(
             user_id=chat.user_id,
             session_id=chat.chat_id,
@@ -173,17 +241,18 @@ class RequestRun:
                 if event.partial:  # nearly all of them, and never with artifacts
                     self._write(self._translator.feed(event))
                 else:
+                    self._note_stored(event)
                     files = await chat.files(event.actions.artifact_delta)
-                    asks = any(call.name == CONFIRMATION for call in event.get_function_calls())
-                    if asks or event.error_code == ABORTED:
-                        await self._read_approvals()
-                    self._write(self._translator.feed(event, files))
+                    self._write(self._translator.feed(event, files, records=leased.records))
 
-    async def _read_approvals(self) -> None:
-        try:
-            self._translator.waiting.approvals = await self._approvals()
-        except StoreUnavailable as error:  # the stream must go on with what is known
-            log_failure(error, self.log.segment)
+    def _note_stored(self, event: Event) -> None:
+        for response in event.get_function_responses():
+            if response.id not in event.actions.requested_tool_confirmations:
+                self._leased.store_result(CallKey(event.invocation_id, response.id or ""))
+        for call in event.get_function_calls():
+            if call.name == CONFIRMATION and is_frameworks_own(event, call):
+                original = as_dict(as_dict(call.args).get("originalFunctionCall"))
+                self._leased.unasked.discard(CallKey(event.invocation_id, str(original.get("id"))))
 
     def _write(self, chunks: list[AnyChunk]) -> None:
         if chunks and not self.log.is_closed:  # a run that was given up may still be talking
@@ -221,7 +290,7 @@ class RequestRun:
             self._unread_timer = loop.call_later(self._limits.unread_run_s, self._nobody_reads)
 
     def _nobody_reads(self) -> None:
-        if self._translator.tool_is_at_work:  # it may be paying: let it finish, and look again
+        if self._leased.at_work:  # it may be paying: let it finish, and look again
             self._unread_timer = asyncio.get_running_loop().call_later(1, self._nobody_reads)
         else:
             self._stop_soon()
@@ -244,14 +313,16 @@ def half_said_events(translator: Translator, ids: MessageIds, invocation_id: str
     ]
 
 
-def last_words(translator: Translator, ended_by: str | None, failure: str | None) -> list[AnyChunk]:
-    """How a stream ends: by itself, by a stop, by a failure, or by a limit."""
-    lost = translator.waiting.end_lost()
+def last_words(translator: Translator, records: Records, ended_by: str | None, failure: str | None) -> list[AnyChunk]:
+    """How a stream ends: by itself, by a stop, by a failure, or by a limit. What is recorded is told in any case."""
+    recorded = translator.tools.end_recorded(records)
     if ended_by is None:
-        return [*lost, *translator.finish()]
+        return [*recorded, *translator.finish(records=records)]
     if ended_by == "stop":
-        return [*lost, *translator.abort()]
-    return [*lost, *(translator.fail(failure) if failure is not None else translator.finish(ended_by))]
+        return [*recorded, *translator.abort(records=records)]
+    if failure is not None:
+        return [*recorded, *translator.fail(failure, records=records)]
+    return [*recorded, *translator.finish(ended_by, records=records)]
 
 
 def log_failure(error: Exception, segment: str) -> None:
@@ -262,43 +333,3 @@ def log_failure(error: Exception, segment: str) -> None:
     where = f"{frame.tb_frame.f_code.co_filename}:{frame.tb_lineno}" if frame else "unknown"
     logger.error("run %s failed: %s at %s", segment, type(error).__qualname__, where)
     logger.debug("details of run %s", segment, exc_info=error)
-
-
-def effective_run_config(base: RunConfig | None, changes: Mapping[str, Any], metadata: dict[str, Any]) -> RunConfig:
-    """The user's configuration with what every run of ours needs: streaming, telemetry resolved, our ids."""
-    config = base or RunConfig()
-    ours = {} if "streaming_mode" in config.model_fields_set else {"streaming_mode": StreamingMode.SSE}
-    return _merged(config, {**ours, **changes}, metadata)
-
-
-def effective_live_config(base: RunConfig | None, changes: Mapping[str, Any], metadata: dict[str, Any]) -> RunConfig:
-    """For live sessions: a connection that is lost is taken up again, and what was said in it is not forgotten."""
-    config = base or RunConfig()
-    is_resumed = config.session_resumption is not None
-    ours = {} if is_resumed else {"session_resumption": types.SessionResumptionConfig()}
-    return _merged(config, {**ours, **changes}, metadata)
-
-
-def _merged(config: RunConfig, updates: dict[str, Any], metadata: dict[str, Any]) -> RunConfig:
-    if config.telemetry is None:
-        updates.setdefault("telemetry", resolved_telemetry())
-    updates["custom_metadata"] = {
-        **(config.custom_metadata or {}),
-        **(updates.get("custom_metadata") or {}),
-        **metadata,
-    }
-    return config.model_copy(update=updates)
-
-
-def resolved_telemetry() -> TelemetryConfig:
-    """What ADK would read from the environment for every single delta, read once. Spans and logs stay the same."""
-    from_environment = TelemetryConfig()
-    experimental = from_environment.should_use_experimental_genai_semconv
-    # A variable of its own outranks the switch below, so it is left to ADK.
-    features_named = bool(os.environ.get("ADK_EXPERIMENTAL_TELEMETRY_FEATURES"))
-    return TelemetryConfig(
-        genai_semconv_stability_opt_in="experimental" if experimental else "stable",
-        adk_experimental_telemetry_opt_in=(
-            None if features_named else from_environment.should_emit_experimental_telemetry
-        ),
-    )

@@ -12,7 +12,7 @@ from google.adk.events import Event
 from google.genai import types
 
 from ..protocol.answers import CONFIRMATION
-from ..protocol.approvals import Approval, CallKey
+from ..protocol.approvals import CallKey
 from ..protocol.chunks import (
     AnyChunk,
     File,
@@ -26,15 +26,17 @@ from ..protocol.messages import ApprovalStyle
 from ..protocol.writer import STOPPED, ChunkWriter, TextKind
 from .event_parts import (
     ABORTED,
-    CONTROL_FLOW,
     CREDENTIAL,
     FINISH_REASONS,
+    REQUEST_INPUT,
     TURN_ENDS,
+    ControlFlow,
     as_dict,
     auth_request,
     data_file,
     is_aside,
     is_atomic,
+    is_hidden,
     is_model_output,
     model_call_of,
     said_aloud,
@@ -44,8 +46,8 @@ from .failures import public_failure_text
 from .sources import Sources
 from .spoken_text import SpokenText
 from .tool_arguments import StreamedArguments
+from .tool_parts import NO_RECORDS, Records, ToolParts
 from .usage import Usage
-from .waiting_calls import WaitingCalls
 
 _TEXT_KINDS: tuple[TextKind, ...] = ("text", "reasoning")
 
@@ -92,14 +94,15 @@ class Translator:
         approval_style: ApprovalStyle | None = None,
         send_state: Collection[str] = (),
         send_nodes: bool = False,
-        approvals: Mapping[CallKey, Approval] | None = None,
+        control_flow: ControlFlow | None = None,
     ) -> None:
         self._writer = ChunkWriter(sdk_version=sdk_version)
         style = approval_style or ("confirmation-tool" if sdk_version == 5 else "approval-request")
-        self.waiting = WaitingCalls(self._writer, style, approvals or {})
+        self.tools = ToolParts(self._writer, style)
         self._root_author = root_author
         self._send_state = send_state
         self._send_nodes = send_nodes
+        self._control_flow = control_flow
         self._speakers: dict[tuple[str, str | None], _Speaker] = {}
         self._growing: _GrowingPart | None = None
         self._seen_model_calls: set[str] = set()
@@ -117,42 +120,47 @@ class Translator:
     def start(self, message_id: str) -> list[AnyChunk]:
         return self._writer.start(message_id)
 
-    def pause(self) -> list[AnyChunk]:
+    def pause(self, records: Records = NO_RECORDS) -> list[AnyChunk]:
         """As far as the message goes before its client answers."""
-        return [*self.waiting.settle(), *self._writer.pause()]
+        return [*self.tools.settle(records), *self._writer.pause()]
 
     def new_segment(
-        self, message_id: str, answered: Collection[CallKey], known_outputs: Collection[CallKey] = ()
+        self,
+        message_id: str,
+        records: Records,
+        answered: Collection[CallKey],
+        known_outputs: Collection[CallKey] = (),
     ) -> list[AnyChunk]:
         """The message goes on after answers of its client. `known_outputs`: those that the client itself has sent."""
         self._finish_reason = self._failure = None
         self._interrupted = False
-        return self.waiting.new_segment(message_id, answered, known_outputs)
+        return self.tools.new_segment(message_id, records, answered, known_outputs)
 
-    def finish(self, limit: str | None = None) -> list[AnyChunk]:
+    def finish(self, limit: str | None = None, *, records: Records = NO_RECORDS) -> list[AnyChunk]:
         """The run is over: nothing more will come. `limit`: which one has ended it."""
         if limit is not None:
             metadata = {**(self._usage.metadata() or {}), "limit": limit}
-            return [*self.waiting.settle(), *self._writer.finish("length", metadata)]
+            return [*self.tools.settle(records), *self._writer.finish("length", metadata)]
         if self._failure is not None:
-            return [*self.waiting.settle(), *self._writer.error(self._failure)]
+            return [*self.tools.settle(records), *self._writer.error(self._failure)]
         out: list[AnyChunk] = []
         for call_id in self._delegated:
-            if self._writer.can_take_result(call_id):  # an agent at work on a task has asked the user back
+            # An agent at work on a task has asked the user back; or a tool is at work beside the conversation.
+            if self._writer.can_take_result(call_id) and not self.tools.is_to_be_asked(call_id, records):
                 out += self._writer.tool_output(call_id, {"status": "pending"}, preliminary=True)
-        out += self.waiting.settle()
+        out += self.tools.settle(records)
         reason = "tool-calls" if self._writer.awaits_results else self._finish_reason or "stop"
         metadata = self._usage.metadata()
         if self._interrupted:
             metadata = {**(metadata or {}), "interrupted": True}
         return [*out, *self._writer.finish(reason, metadata)]
 
-    def fail(self, public_text: str) -> list[AnyChunk]:
+    def fail(self, public_text: str, *, records: Records = NO_RECORDS) -> list[AnyChunk]:
         """The run raised. ADK has told of it in an event before; the client hears it once."""
-        return [*self.waiting.settle(), *self._writer.error(public_text)]
+        return [*self.tools.settle(records), *self._writer.error(public_text)]
 
-    def abort(self) -> list[AnyChunk]:
-        return [*self.waiting.settle(), *self._writer.abort()]
+    def abort(self, *, records: Records = NO_RECORDS) -> list[AnyChunk]:
+        return [*self.tools.settle(records), *self._writer.abort()]
 
     def delegate(self, call_id: str) -> list[AnyChunk]:
         """An agent that runs as this tool is about to ask the client, in a step of its own."""
@@ -166,10 +174,6 @@ class Translator:
         """The segment will end while the server is at this call."""
         self._delegated.add(self._wire_ids.get(call_id, ""))
 
-    @property
-    def tool_is_at_work(self) -> bool:
-        return self._writer.runs_a_tool
-
     def half_said(self) -> list[tuple[str, str | None, list[types.Part]]]:
         """What agents have said without coming to an end, by author and branch. ADK keeps none of it."""
         said = [(key, speaker.said.unconfirmed()) for key, speaker in self._speakers.items()]
@@ -181,8 +185,15 @@ class Translator:
 
     # -- events -------------------------------------------------------------------------------------------------------
 
-    def feed(self, event: Event, artifacts: Mapping[str, ArtifactFile] | None = None) -> list[AnyChunk]:
-        """The chunks of one event. `artifacts`: where the ones that it names are to be found."""
+    def feed(
+        self,
+        event: Event,
+        artifacts: Mapping[str, ArtifactFile] | None = None,
+        *,
+        records: Records = NO_RECORDS,
+    ) -> list[AnyChunk]:
+        """The chunks of one event. `artifacts`: where the ones that it names are to be found. `records`: what is
+        recorded of the chat's calls by now."""
         if event.output_transcription is not None:
             event = said_aloud(event)
         model_call = model_call_of(event)
@@ -203,17 +214,18 @@ class Translator:
         out: list[AnyChunk] = []
         parts = (event.content.parts if event.content else None) or []
         if event.author == "user":  # the user's words are not ours to repeat; a result for an open call is
-            return [*(self.pause() if self._answers_calls(parts) else []), *self._tool_results(event, parts)]
+            before = self.pause(records) if self._answers_calls(parts) else []
+            return [*before, *self._tool_results(event, parts, records)]
         speaker = self._speaker(event)
         sources, citations = self._sources.feed(event)
         if any(is_model_output(part) for part in parts):
             out += self._model_call(event, speaker)
-        out += self._parts(event, speaker, parts, citations)
+        out += self._parts(event, speaker, parts, citations, records)
         for source in sources:
             out += self._writer.part(source)
         for suggestions_id, html in self._sources.new_suggestions(event):
             out += self._writer.data("search-suggestions", {"html": html}, id=suggestions_id)
-        out += self._tool_results(event, parts)
+        out += self._tool_results(event, parts, records)
         self._note_end(event)
         return [*out, *self._actions(event, artifacts or {})]
 
@@ -221,7 +233,7 @@ class Translator:
         """Whether the client has answered: here a segment ended. Agents at a task have results from the user, too."""
         answers = [part.function_response for part in parts if part.function_response is not None]
         return any(
-            answer.name == CONFIRMATION or self.waiting.outlives_the_run(self._wire_ids.get(answer.id or "", ""))
+            answer.name == CONFIRMATION or self.tools.outlives_the_run(self._wire_ids.get(answer.id or "", ""))
             for answer in answers
         )
 
@@ -243,7 +255,7 @@ class Translator:
             self._growing = None
             if part.function_call is not None:
                 speaker.call_since_text = True
-                out += self._streamed_arguments(speaker, part.function_call)
+                out += self._streamed_arguments(event, speaker, part.function_call)
             elif is_atomic(part):
                 speaker.shown_parts += 1
                 out += self._atomic(speaker, part)
@@ -281,7 +293,12 @@ class Translator:
         return [*out, *self._writer.new_step()] if self._writer.is_idle else out
 
     def _parts(
-        self, event: Event, speaker: _Speaker, parts: list[types.Part], citations: list[dict[str, Any]]
+        self,
+        event: Event,
+        speaker: _Speaker,
+        parts: list[types.Part],
+        citations: list[dict[str, Any]],
+        records: Records,
     ) -> list[AnyChunk]:
         if is_aside(event):  # the whole is still to come
             return []
@@ -302,7 +319,7 @@ class Translator:
                 if part is last_text and self._writer.open_text_kind(speaker) == "text":
                     out += self._writer.end_text(speaker, citations=citations)
             elif part.function_call is not None:
-                out += self._tool_call(event, speaker, part.function_call)
+                out += self._tool_call(event, speaker, part.function_call, records)
             elif is_atomic(part) and not self._repeats(speaker):
                 out += self._atomic(speaker, part)
         for call_id in speaker.shown_calls:  # streamed, but the aggregate does not know them
@@ -329,8 +346,8 @@ class Translator:
 
     # -- tools --------------------------------------------------------------------------------------------------------
 
-    def _streamed_arguments(self, speaker: _Speaker, call: types.FunctionCall) -> list[AnyChunk]:
-        if call.name in CONTROL_FLOW:
+    def _streamed_arguments(self, event: Event, speaker: _Speaker, call: types.FunctionCall) -> list[AnyChunk]:
+        if is_hidden(event, call, self._control_flow):  # a partial one is not ADK's own
             return []
         out: list[AnyChunk] = []
         for piece in speaker.arguments.feed(call):
@@ -342,12 +359,12 @@ class Translator:
                 out += self._writer.tool_input_delta(speaker.wire_ids[piece.call_id], piece.text)
         return out
 
-    def _tool_call(self, event: Event, speaker: _Speaker, call: types.FunctionCall) -> list[AnyChunk]:
+    def _tool_call(self, event: Event, speaker: _Speaker, call: types.FunctionCall, records: Records) -> list[AnyChunk]:
         call_id, name, arguments = call.id or "", call.name or "", call.args or {}
-        if name in CONTROL_FLOW:
+        if is_hidden(event, call, self._control_flow):
             return []
         if name == CONFIRMATION:
-            return self._approval(event, speaker, call_id, arguments)
+            return self._approval(speaker, call_id, arguments, records)
         if name == CREDENTIAL:
             return self._writer.data("auth-request", auth_request(arguments), id=call_id)
         out = self._writer.end_text(speaker)
@@ -356,11 +373,18 @@ class Translator:
         else:
             out += self._writer.tool_input_start(self._new_wire_id(speaker, call_id), name)
         wire_id = speaker.wire_ids[call_id]
-        if call_id in (event.long_running_tool_ids or ()):
-            key = CallKey(event.invocation_id, call_id)
-            return [*out, *self.waiting.hold(key, wire_id, arguments, speaker.metadata, tool=name)]
-        self.waiting.note(CallKey(event.invocation_id, call_id), wire_id)
-        return [*out, *self._writer.tool_input_available(wire_id, arguments, metadata=speaker.metadata)]
+        is_long_running = call_id in (event.long_running_tool_ids or ())
+        return [
+            *out,
+            *self.tools.add(
+                CallKey(event.invocation_id, call_id),
+                wire_id,
+                arguments,
+                speaker.metadata,
+                outlives_run=is_long_running,
+                is_input_request=is_long_running and name == REQUEST_INPUT,
+            ),
+        ]
 
     def _new_wire_id(self, speaker: _Speaker, call_id: str) -> str:
         """The call's id, unless an earlier call of the message has it: LiteLLM's fall back to "0" in every step."""
@@ -371,14 +395,16 @@ class Translator:
         speaker.wire_ids[call_id] = self._wire_ids[call_id] = wire_id
         return wire_id
 
-    def _approval(self, event: Event, speaker: _Speaker, approval_id: str, arguments: dict[str, Any]) -> list[AnyChunk]:
-        original_id = str(as_dict(arguments.get("originalFunctionCall")).get("id"))
+    def _approval(
+        self, speaker: _Speaker, approval_id: str, question: dict[str, Any], records: Records
+    ) -> list[AnyChunk]:
+        original_id = str(as_dict(question.get("originalFunctionCall")).get("id"))
         wire_id = speaker.wire_ids.get(original_id)
         if wire_id is None or not self._writer.can_take_result(wire_id):  # asked for a call of another message
             return []
-        return self.waiting.ask(CallKey(event.invocation_id, original_id), wire_id, approval_id, arguments)
+        return self.tools.ask(wire_id, approval_id, question, records)
 
-    def _tool_results(self, event: Event, parts: Iterable[types.Part]) -> list[AnyChunk]:
+    def _tool_results(self, event: Event, parts: Iterable[types.Part], records: Records) -> list[AnyChunk]:
         results: dict[str, types.FunctionResponse] = {}
         for part in parts:
             result = part.function_response
@@ -392,13 +418,14 @@ class Translator:
             if result.id in event.actions.requested_tool_confirmations:
                 continue  # a placeholder: the real result follows the person's answer
             results[call_id] = result
-        out = self.waiting.before_results(results)
+        out = self.tools.before_results(results, records)
         for call_id, result in results.items():
             if event.error_code == ABORTED:
                 # ADK seals open calls, not always in time to tell: say it as the writer does
-                out += self._writer.tool_error(call_id, self.waiting.lost_text(call_id) or STOPPED, closing=results)
+                told = self.tools.recorded_end(call_id, records, results)
+                out += self._writer.tool_error(call_id, STOPPED, closing=results) if told is None else told
                 continue
-            recorded = self.waiting.result(call_id, results)
+            recorded = self.tools.result(call_id, records, results)
             out += self._tool_result(event, call_id, result, results) if recorded is None else recorded
         return out
 
@@ -408,7 +435,7 @@ class Translator:
         response = result.response or {}
         if response.keys() == {"error"}:
             return self._writer.tool_error(call_id, str(response["error"]), closing=closing)
-        is_progress = self.waiting.outlives_the_run(call_id) and event.author != "user"
+        is_progress = self.tools.outlives_the_run(call_id) and event.author != "user"
         out = self._writer.tool_output(call_id, response, preliminary=is_progress, closing=closing)
         for media in result.parts or ():
             if media.inline_data is not None:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Generic, TypeVar, cast
 
 from .approvals import Approval, CallKey, State
-from .digest import is_what_was_shown
+from .digest import is_what_was_shown, shown_arguments
 
 CONFIRMATION = "adk_request_confirmation"
 
@@ -55,8 +55,8 @@ class Answer(Generic[_Asked]):
 def decode_answers(parts: Iterable[Part], asked: Sequence[_Asked]) -> list[Answer[_Asked]]:
     """The answers in the order in which the calls were asked; at most one for each."""
     parts = list(parts)
-    by_call = {call.wire_id: call for call in asked}
-    by_approval = {call.approval_id: call for call in asked if call.approval_id is not None}
+    by_call = _by_id((call.wire_id, call) for call in asked)
+    by_approval = _by_id((call.approval_id, call) for call in asked if call.approval_id is not None)
     answers: dict[CallKey, Answer[_Asked]] = {}
     ended = {_text(part.get("toolCallId")) for part in parts if part.get("state") in _ENDED}
     for part in parts:
@@ -73,6 +73,17 @@ def decode_answers(parts: Iterable[Part], asked: Sequence[_Asked]) -> list[Answe
         if result is not None and decided.approved is not False:
             answers[call.key] = replace(decided, result=result)
     return [answers[call.key] for call in asked if call.key in answers and answers[call.key].counts]
+
+
+def _by_id(named: Iterable[tuple[str, _Asked]]) -> dict[str, _Asked]:
+    """Without ids that two calls have: nobody can tell which of them an answer means."""
+    found: dict[str, _Asked] = {}
+    ambiguous: set[str] = set()
+    for id, call in named:
+        if id in found:
+            ambiguous.add(id)
+        found[id] = call
+    return {id: call for id, call in found.items() if id not in ambiguous}
 
 
 def _decision(part: Part, by_call: Mapping[str, _Asked], by_approval: Mapping[str, _Asked]) -> Answer[_Asked] | None:
@@ -160,7 +171,7 @@ def _tool_name(part: Part) -> str | None:
 
 
 def _shows_what_was_asked(claimed: Any, call: AskedCall) -> bool:
-    return claimed is None or is_what_was_shown(call.approval.arguments, claimed)
+    return claimed is None or is_what_was_shown(shown_arguments(call.approval.arguments), claimed)
 
 
 def _value(part: Part) -> Any:

@@ -12,6 +12,7 @@ from typing import Any, Literal
 from ..errors import LocalProtocolError
 from . import chunks as c
 from .chunks import AnyChunk, FinishReason, ProviderMetadata, ReasoningDelta, SdkVersion, TextDelta
+from .digest import shown_arguments
 
 TextKind = Literal["text", "reasoning"]
 CallState = Literal[
@@ -168,11 +169,6 @@ class ChunkWriter:
         return any(call.state in (*_WAITING, "preliminary") for call in self._calls.values())
 
     @property
-    def runs_a_tool(self) -> bool:
-        """Whether a call has all it needs and no result yet."""
-        return any(call.state == "input-available" for call in self._calls.values())
-
-    @property
     def is_idle(self) -> bool:
         """Nothing is open: a new step would separate nothing that belongs together."""
         return not self._texts and not any(call.state in _OPEN for call in self._calls.values())
@@ -280,10 +276,12 @@ class ChunkWriter:
         call.state = "awaiting-client"
         return self._whole_input(call_id, call)
 
-    def tool_to_server(self, call_id: str) -> list[AnyChunk]:
-        """A held call turns out to be the server's own."""
+    def tool_to_server(self, call_id: str, *, is_asked: bool = False) -> list[AnyChunk]:
+        """A held call turns out to be the server's own. `is_asked`: a person is to approve what he sees of it."""
         call = self._call(call_id, "held")
         call.state = "input-available"
+        if is_asked:
+            call.arguments = shown_arguments(call.arguments)
         return self._whole_input(call_id, call)
 
     def _whole_input(self, call_id: str, call: _Call) -> list[AnyChunk]:

@@ -12,8 +12,9 @@ from starlette.responses import JSONResponse, Response
 from starlette.types import Message, Receive, Scope, Send
 
 from ..bridge import ChatBridge
-from ..chunk_log import ChunkLog
-from ..errors import BridgeError, LocalProtocolError, RunActive, WrongMediaType
+from ..chat.turns import Opened
+from ..chunk_log import Reading
+from ..errors import BridgeError, LocalProtocolError, WrongMediaType
 from ..limits import Limits
 from ..protocol import sse
 from ..protocol.replay import replayed
@@ -33,17 +34,18 @@ async def respond(bridge: ChatBridge, request: Request) -> Response:
 async def _turn(bridge: ChatBridge, request: Request) -> Response:
     user = await bridge.identify(request)
     body = await _read_body(request, bridge.limits)
-    log = await bridge.open_turn(request, user, body, request.url.path.rstrip("/"))
-    return EventStreamResponse(log, bridge.limits)
+    opened = await bridge.open_turn(request, user, body, request.url.path.rstrip("/"))
+    return EventStreamResponse(opened, bridge.limits)
 
 
 def resume(bridge: ChatBridge, request: Request, user: str, chat_id: str) -> Response:
     """The running turn, from its start or after the cursor that the client names; 204 when nothing runs."""
-    log = bridge.running(user, chat_id)
+    log = bridge.running(user, chat_id, request.query_params.get("message"))
     if log is None:
         return Response(status_code=204)
     cursor = sse.decode_cursor(request.headers.get("last-event-id"), log.segment)
-    return EventStreamResponse(log, bridge.limits, cursor=cursor if cursor is None or cursor <= len(log) else None)
+    cursor = cursor if cursor is None or cursor <= len(log) else None
+    return EventStreamResponse(Reading(log, is_replay=True), bridge.limits, cursor=cursor)
 
 
 async def answering(bridge: ChatBridge, request: Request, work: Awaitable[Response]) -> Response:
@@ -63,7 +65,7 @@ async def answering(bridge: ChatBridge, request: Request, work: Awaitable[Respon
 
 
 def _refusal(error: BridgeError) -> Response:
-    headers = {"retry-after": str(error.retry_after_s)} if isinstance(error, RunActive) else None
+    headers = {"retry-after": str(error.retry_after_s)} if error.retry_after_s is not None else None
     message = error.public_text if isinstance(error, LocalProtocolError) else str(error)
     return JSONResponse({"error": {"code": error.code, "message": message}}, error.status, headers)
 
@@ -84,13 +86,13 @@ async def _read_body(request: Request, limits: Limits) -> bytes:
 class EventStreamResponse(Response):
     """Reads a log to its end. When the client leaves, only the reading ends."""
 
-    def __init__(self, log: ChunkLog, limits: Limits, *, cursor: int | None = 0) -> None:
-        """From `cursor` on; None: from the start, for a client that begins anew."""
+    def __init__(self, opened: Opened, limits: Limits, *, cursor: int | None = None) -> None:
+        """`opened`: what is read, or what will be; until then there are pings. `cursor`: where a reader goes on."""
         # Not Response.__init__: it would announce a content length.
         self.status_code = 200
         self.background = None
         self.init_headers(sse.HEADERS)
-        self._log = log
+        self._opened = opened
         self._limits = limits
         self._cursor = cursor
 
@@ -99,34 +101,67 @@ class EventStreamResponse(Response):
         gone = asyncio.create_task(_until_disconnect(receive))
         gone.add_done_callback(lambda _: waker.set())
         timer = _ReaderTimer(self._limits, waker)
-        self._log.watch(waker)
+        watched = self._opened.log if isinstance(self._opened, Reading) else None
+        if watched is not None:
+            watched.watch(waker)
         try:
             await send({"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers})
-            await self._send_all(send, waker, gone, timer)
+            reading = await self._reading(send, waker, gone, timer)
+            if reading is None:
+                return
+            if watched is None:
+                watched = reading.log
+                watched.watch(waker)
+            await self._send_all(reading, send, waker, gone, timer)
         except OSError:
             pass  # the connection broke while we wrote; the run does not care
         except asyncio.CancelledError:
             if not timer.has_cut_off:
                 raise
         finally:
-            self._log.unwatch(waker)
+            if watched is not None:
+                watched.unwatch(waker)
             timer.stop()
             gone.cancel()
 
-    async def _send_all(
+    async def _reading(
         self, send: Send, waker: asyncio.Event, gone: asyncio.Task[None], timer: "_ReaderTimer"
+    ) -> Reading | None:
+        """What there is to read, when there is; None if the client has left before."""
+        opened = self._opened
+        if isinstance(opened, Reading):
+            return opened
+        opened.add_done_callback(lambda _: waker.set())
+        timer.ping_is_due = True  # the client hears at once that it is heard
+        while not opened.done():
+            await self._wait(send, waker, timer)
+            if gone.done():
+                return None
+        return opened.result()
+
+    async def _wait(self, send: Send, waker: asyncio.Event, timer: "_ReaderTimer") -> None:
+        if timer.ping_is_due:
+            with timer.sending():
+                await send(_body(sse.PING, more=True))
+        else:
+            waker.clear()
+            await waker.wait()
+
+    async def _send_all(
+        self, reading: Reading, send: Send, waker: asyncio.Event, gone: asyncio.Task[None], timer: "_ReaderTimer"
     ) -> None:
-        segment = self._log.segment.encode()
-        cursor = self._cursor
-        if cursor is None:
-            cursor = len(self._log)
-            events = replayed(self._log.earlier, self._log.since(0, sys.maxsize))
+        log = reading.log
+        segment = log.segment.encode()
+        cursor = self._cursor or 0
+        if reading.is_replay and self._cursor is None:
+            cursor = len(log)
+            events = replayed(log.earlier, log.since(0, sys.maxsize))
             for batch in _batches(segment, events, self._limits.max_send_bytes):
                 with timer.sending():
                     await send(_body(batch, more=True))
         while not gone.done():
-            chunks = self._log.since(cursor, self._limits.max_send_bytes)
-            ends = self._log.is_closed and cursor + len(chunks) == len(self._log)
+            chunks = log.since(cursor, self._limits.max_send_bytes)
+            ends = log.is_closed and cursor + len(chunks) == len(log)
             if chunks or ends:
                 body = sse.encode_events(segment, cursor, chunks)
                 cursor += len(chunks)
@@ -134,12 +169,8 @@ class EventStreamResponse(Response):
                     await send(_body(body + sse.DONE if ends else body, more=not ends))
                 if ends:
                     return
-            elif timer.ping_is_due:
-                with timer.sending():
-                    await send(_body(sse.PING, more=True))
             else:
-                waker.clear()
-                await waker.wait()
+                await self._wait(send, waker, timer)
 
 
 def _batches(segment: bytes, events: Iterator[tuple[int | None, bytes]], max_bytes: int) -> Iterator[bytes]:

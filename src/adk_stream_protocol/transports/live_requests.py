@@ -5,7 +5,8 @@ import sys
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
-from ..chunk_log import ChunkLog
+from ..chat.turns import Opened
+from ..chunk_log import ChunkLog, Reading
 from ..errors import MalformedRequest
 from ..protocol.replay import replayed
 
@@ -64,13 +65,15 @@ class LiveRequests:
         self._kept_s = kept_s
         self._begun: dict[RequestKey, _Begun] = {}
 
-    async def open(self, key: RequestKey, asked: bytes, begin: Callable[[], Awaitable[ChunkLog]]) -> Told:
+    async def open(self, key: RequestKey, asked: bytes, begin: Callable[[], Awaitable[Opened]]) -> Told:
         """`asked`: what tells this request from another under the same id."""
         known = self._begun.get(key)
         if known is None:
 
             async def opened() -> Told:
-                return Told.whole(await begin())
+                begun = await begin()
+                reading = begun if isinstance(begun, Reading) else await asyncio.shield(begun)
+                return Told.replaying(reading.log) if reading.is_replay else Told.whole(reading.log)
 
             known = self._keep(key, asked, asyncio.create_task(opened(), name="adk-stream open"))
         elif known.asked != asked:

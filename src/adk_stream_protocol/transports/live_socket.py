@@ -65,12 +65,13 @@ class LiveSockets:
             if not self._counts[user]:
                 del self._counts[user]
 
-    async def aclose(self) -> None:
+    def announce_restart(self) -> None:
         """The server goes: clients had better look for another."""
-        sockets = list(self._open)
-        for socket in sockets:
+        for socket in self._open:
             socket.tell("reconnect")
-        await asyncio.gather(*(socket.close(RESTART) for socket in sockets), return_exceptions=True)
+
+    async def aclose(self) -> None:
+        await asyncio.gather(*(socket.close(RESTART) for socket in list(self._open)), return_exceptions=True)
         await self._requests.aclose()
 
 

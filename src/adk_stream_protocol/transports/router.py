@@ -15,7 +15,7 @@ from ..errors import NotFound
 from ..protocol.chunks import encode_json
 from .http import endpoint, respond, resume
 from .live_socket import LiveSockets
-from .security import preflight_headers
+from .security import RUNNING, preflight_headers
 
 # Shown in the page; everything else a browser may only save, since a page of our origin could act as the user.
 _SHOWN_INLINE = ("image/png", "image/jpeg", "image/gif", "image/webp", "audio/", "video/", "text/plain")
@@ -23,6 +23,7 @@ _SHOWN_INLINE = ("image/png", "image/jpeg", "image/gif", "image/webp", "audio/",
 
 def build_router(bridge: ChatBridge, prefix: str) -> APIRouter:
     sockets = LiveSockets(bridge)
+    bridge.before_drain.append(sockets.announce_restart)
     bridge.before_close.append(sockets.aclose)
 
     @asynccontextmanager
@@ -57,7 +58,11 @@ def build_router(bridge: ChatBridge, prefix: str) -> APIRouter:
         user = await bridge.identify(request)
         chat_id = request.path_params["chat_id"]
         root = request.url.path.rsplit("/", 2)[0]
-        return _json(await bridge.messages(request, user, chat_id, root))
+        told, running = await bridge.messages(request, user, chat_id, root)
+        response = _json(told)
+        if running is not None:
+            response.headers[RUNNING] = running
+        return response
 
     async def chats(request: Request) -> Response:
         """The caller's chats."""

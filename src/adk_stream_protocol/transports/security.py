@@ -8,6 +8,9 @@ from starlette.datastructures import Headers
 POLICY_VIOLATION = 1008
 """With which a socket is closed that is itself at fault."""
 
+RUNNING = "x-adk-running"
+"""In which the history names an answer that it leaves out, since it is running."""
+
 # `user-agent` is sent by some releases of the AI SDK, and Safari and Firefox ask before they let it pass.
 _ALLOWED_HEADERS = "content-type, user-agent, authorization, x-ai-sdk-version, last-event-id"
 
@@ -22,6 +25,7 @@ def cors_headers(headers: Headers, allowed_origins: Collection[str]) -> dict[str
     return {
         "access-control-allow-origin": origin,
         "access-control-allow-credentials": "true",
+        "access-control-expose-headers": RUNNING,
         "vary": "Origin",
     }
 

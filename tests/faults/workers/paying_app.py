@@ -21,7 +21,7 @@ from pydantic import PrivateAttr
 from adk_stream_protocol import ChatBridge, Limits
 from adk_stream_protocol.protocol.approvals import Approval, State
 from adk_stream_protocol.store import open_store
-from adk_stream_protocol.store.base import Lease, Store
+from adk_stream_protocol.store.base import Acquired, Lease, Store
 from adk_stream_protocol.testing import call
 from support.apps import app_of, user_of
 
@@ -69,23 +69,25 @@ class MortalStore:
     def __getattr__(self, name: str) -> Any:
         return getattr(self._store, name)
 
-    async def compare_and_set(self, old: Approval, new: Approval, lease: Lease | None = None) -> bool:
-        if old.state is State.PENDING:
-            self._death.at("before_decision")
-        is_set = await self._store.compare_and_set(old, new, lease)
-        if is_set and new.state in _STEP_AFTER:
-            self._death.at(_STEP_AFTER[new.state])
+    async def compare_and_set(self, old: Approval, *steps: Approval, lease: Lease | None = None) -> bool:
+        is_set = await self._store.compare_and_set(old, *steps, lease=lease)
+        if is_set and steps[-1].state in _STEP_AFTER:
+            self._death.at(_STEP_AFTER[steps[-1].state])
         return is_set
 
-    async def acquire(self, chat: Any, lasts_s: float) -> Lease | None:
-        lease = await self._store.acquire(chat, lasts_s)
-        if lease is not None:
+    async def acquire(self, chat: Any, lasts_s: float, changes: Any = ()) -> Acquired:
+        if changes:
+            self._death.at("before_decision")
+        acquired = await self._store.acquire(chat, lasts_s, changes)
+        if changes:
+            self._death.at("after_decision")
+        if acquired.lease is not None:
             self._death.at("after_lease")
-        return lease
+        return acquired
 
-    async def release(self, lease: Lease) -> None:
+    async def release(self, lease: Lease, delivered: Any = ()) -> None:
         self._death.at("after_answer")
-        await self._store.release(lease)
+        await self._store.release(lease, delivered)
 
 
 class PayingModel(BaseLlm):

@@ -1,4 +1,4 @@
-"""What a chat's clients were asked, read from the session and the record together; and how ADK is told the answers."""
+"""How ADK is told what became of calls: answers, outcomes, and questions that a live session left behind."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -9,98 +9,12 @@ from google.adk.events.event_actions import EventActions
 from google.adk.tools.tool_confirmation import ToolConfirmation
 from google.genai import types
 
-from ..protocol.answers import CONFIRMATION, AskedCall
-from ..protocol.approvals import Approval, CallKey, ChatKey, State
-from .chat import MessageIds, kept_events, message_id_of
-from .event_parts import CONTROL_FLOW, CREDENTIAL, REQUEST_INPUT, as_dict
+from ..protocol.answers import CONFIRMATION
+from ..protocol.approvals import Approval, CallKey, State
+from .chat import MessageIds
+from .event_parts import REQUEST_INPUT
 from .outcomes import ended_response
-
-Events = Iterable[Event]
-
-
-@dataclass(frozen=True, kw_only=True)
-class SessionCall(AskedCall):
-    """An asked call, and where it stands in the session."""
-
-    message_id: str
-    asked_by: Event
-    has_result: bool
-    is_known_to_adk: bool = True
-    """Whether ADK has its own question about it in the session. A live session asks without."""
-
-    @property
-    def is_undelivered(self) -> bool:
-        """Whether its outcome is recorded, but ADK has not been told."""
-        return self.approval.is_answered and not self.has_result
-
-    @property
-    def group(self) -> tuple[str, str, str | None]:
-        """ADK takes answers from one agent on one branch at a time."""
-        return self.asked_by.invocation_id, self.asked_by.author, self.asked_by.branch
-
-
-def find_asked_calls(chat: ChatKey, events: list[Event], approvals: Iterable[Approval]) -> list[SessionCall]:
-    """In the order of the session. Calls that a rewind took back are gone, and so are their approvals."""
-    found: dict[CallKey, tuple[str, str, Event]] = {}
-    confirmations: dict[CallKey, tuple[str, Event]] = {}
-    results: set[CallKey] = set()
-    inputs: list[Approval] = []
-    counts: dict[tuple[str, str], int] = {}
-    for event in kept_events(events):
-        message_id, invocation_id = message_id_of(event), event.invocation_id
-        for call in event.get_function_calls():
-            call_id, name = call.id or "", call.name or ""
-            if name == CONFIRMATION:
-                original = as_dict(as_dict(call.args).get("originalFunctionCall"))
-                confirmations[CallKey(invocation_id, str(original.get("id")))] = (call_id, event)
-            elif name not in CONTROL_FLOW and name != CREDENTIAL:
-                # A repeated id has a number behind it on the wire.
-                count = counts[message_id, call_id] = counts.get((message_id, call_id), 0) + 1
-                key = CallKey(invocation_id, call_id)
-                # Of two calls with one id in a turn, the first has the record.
-                found.setdefault(key, (call_id if count == 1 else f"{call_id}-{count}", message_id, event))
-                if name == REQUEST_INPUT:
-                    inputs.append(_input_request(chat, key, call, event))
-        for response in event.get_function_responses():
-            if response.id not in event.actions.requested_tool_confirmations:
-                results.add(CallKey(invocation_id, response.id or ""))
-    recorded = {approval.call: approval for approval in approvals}
-    asked: list[SessionCall] = []
-    for approval in [*recorded.values(), *(request for request in inputs if request.call not in recorded)]:
-        key = approval.call
-        is_question = approval.runs == "server"
-        if key not in found or (is_question and key not in confirmations and approval.approval_id is None):
-            continue
-        wire_id, message_id, event = found[key]
-        approval_id = approval.approval_id
-        if is_question and key in confirmations:
-            approval_id, event = confirmations[key]
-        asked.append(
-            SessionCall(
-                wire_id=wire_id,
-                approval_id=approval_id,
-                approval=approval,
-                message_id=message_id,
-                asked_by=event,
-                has_result=key in results,
-                is_known_to_adk=not is_question or key in confirmations,
-            )
-        )
-    places = {key: place for place, key in enumerate(found)}
-    return sorted(asked, key=lambda call: places[call.key])
-
-
-def _input_request(chat: ChatKey, key: CallKey, call: types.FunctionCall, event: Event) -> Approval:
-    """A node of a workflow asks the user without any tool, so that nothing is recorded of it before its answer."""
-    return Approval(
-        chat=chat,
-        call=key,
-        tool=call.name or "",
-        arguments=call.args or {},
-        runs="browser",
-        state=State.APPROVED,
-        asked_at=event.timestamp,
-    )
+from .session_calls import SessionCall
 
 
 @dataclass(frozen=True)
@@ -110,7 +24,9 @@ class Resumption:
     appended: Sequence[Event]
     messages: Sequence[types.Content]
     browser_answers: Sequence[Event]
-    """All of those, as they will stand in the session."""
+    """All results of the browser's, as they will stand in the session."""
+    outputs: frozenset[CallKey]
+    """The calls of those."""
 
 
 def plan_resumption(calls: Sequence[SessionCall], ids: MessageIds) -> Resumption:
@@ -130,7 +46,8 @@ def plan_resumption(calls: Sequence[SessionCall], ids: MessageIds) -> Resumption
             if confirmed:
                 appended.append(answer)
         messages.append(types.Content(role="user", parts=confirmed or outputs))
-    return Resumption(appended, messages, answers)
+    outputs = frozenset(call.key for call in calls if call.approval.runs == "browser")
+    return Resumption(appended, messages, answers, outputs)
 
 
 def parking_events(calls: Iterable[SessionCall]) -> list[Event]:

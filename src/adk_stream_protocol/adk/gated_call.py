@@ -1,0 +1,230 @@
+"""One call on its way through the gate: its record, from the question to the result.
+
+What is recorded and what this process knows of it change together. Whoever is cancelled leaves only when a write that
+has begun is done, so that a stop at any moment finds both the same.
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable, Coroutine
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+import msgspec
+from google.adk.tools import BaseTool
+
+from ..errors import StoreUnavailable
+from ..protocol import approvals
+from ..protocol.approvals import Approval, CallKey, NotAllowed, State
+from ..protocol.chunks import encode_json
+from ..protocol.digest import cannot_be_shown, digest_of_call, has_large_integer
+from ..store.base import Store, advance
+from .client_tools import ClientTool
+from .leased_chat import LeasedChat
+from .outcomes import OUTCOME_UNKNOWN, ended_response
+from .policy import ApprovalPolicy, adk_hint
+
+logger = logging.getLogger(__name__)
+
+NOT_APPROVED = "This call was not run: nobody has approved it."
+STORE_DOWN = "This call was not run: approvals cannot be recorded right now."
+_ELSEWHERE = "This call was not run: another run has taken it up."
+_ID_USED_BEFORE = "This call was not run: an earlier call of this turn has its id."
+_STOPPED = "This call was not run: it was stopped before it began."
+_TOO_LARGE = "This call was not run: a browser cannot hold an integer beyond 2^53 exactly. Send it as a string."
+
+_RETRIES_S = (0.05, 0.2, 0.5, 1.0, 2.0)
+"""Pauses before a result is written again: the tool has run, and a database that fails over is back in seconds."""
+
+_T = TypeVar("_T")
+
+
+async def to_its_end(work: Coroutine[Any, Any, _T]) -> _T:
+    """Whoever is cancelled meanwhile leaves when the work is done."""
+    task = asyncio.create_task(work)
+    try:
+        return await asyncio.shield(task)
+    except asyncio.CancelledError:
+        await asyncio.wait([task])
+        raise
+
+
+@dataclass(eq=False, kw_only=True)
+class GatedCall:
+    store: Store
+    policy: ApprovalPolicy
+    lease_s: float
+    run: LeasedChat
+    key: CallKey
+    tool: BaseTool
+    arguments: dict[str, Any]
+    """As the model gave them, and the person will see them. Callbacks that come after the gate may change them."""
+    is_started: bool = False
+
+    @property
+    def record(self) -> Approval | None:
+        return self.run.records.get(self.key)
+
+    # -- the question -------------------------------------------------------------------------------------------------
+
+    async def ask(self, *, hint: str | None, payload: Any = None, approval_id: str | None) -> str | None:
+        """Write down that a person is asked; or tell why nobody can be. `approval_id`: where ADK asks not itself."""
+        return await self._add(
+            runs="server",
+            state=State.PENDING,
+            person_s=self.policy.deadline_s,
+            approval_id=approval_id,
+            hint=self.policy.hint(self.tool.name, self.arguments) or hint,
+            asked_payload=payload,
+        )
+
+    async def open_for_browser(self, tool: ClientTool, *, approval_id: str | None) -> str | None:
+        """Write down that the browser is to run it, after the person's approval if there is an `approval_id`."""
+        if has_large_integer(self.arguments):
+            return _TOO_LARGE
+        if approval_id is None:
+            return await self._add(
+                runs="browser",
+                state=State.APPROVED,
+                browser_s=self.policy.browser_deadline_s,
+                output_schema=tool.output_schema,
+            )
+        return await self._add(
+            runs="browser",
+            state=State.PENDING,
+            person_s=self.policy.deadline_s,
+            approval_id=approval_id,
+            hint=self.policy.hint(tool.name, self.arguments) or adk_hint(tool.name),
+            output_schema=tool.output_schema,
+        )
+
+    async def leave_to_client(self) -> str | None:
+        """ADK's own way to leave a call to others. It may take them days, so there is no deadline."""
+        return await self._add(runs="browser", state=State.APPROVED)
+
+    async def _add(self, *, person_s: float | None = None, browser_s: float | None = None, **about: Any) -> str | None:
+        """`person_s`, `browser_s`: how long they have."""
+        reason = cannot_be_shown(self.arguments)
+        if reason is not None:
+            return f"This call was not run: {reason}."
+        try:
+            now = (await self.store.read(self.run.key, self.key)).now
+            record = Approval(
+                chat=self.run.key,
+                call=self.key,
+                tool=self.tool.name,
+                arguments=self.arguments,
+                asked_at=now,
+                deadline=None if person_s is None else now + person_s,
+                browser_deadline=None if browser_s is None else now + browser_s,
+                message_id=self.run.message_id,
+                prepared=self.run.prepared,
+                delivered=False,
+                **about,
+            )
+            return await to_its_end(self._write_new(record))
+        except StoreUnavailable:
+            logger.error("the store is down: call %s of chat %s was not run", self.key.call_id, self.run.key.chat_id)
+            return STORE_DOWN
+
+    async def _write_new(self, record: Approval) -> str | None:
+        if not await self.store.add(record):
+            return _ID_USED_BEFORE
+        self.run.records[self.key] = record
+        if record.runs == "server" and record.approval_id is None:
+            self.run.unasked.add(self.key)
+        return None
+
+    # -- the run ------------------------------------------------------------------------------------------------------
+
+    async def take_up(self, arguments: dict[str, Any]) -> dict[str, Any] | None:
+        """Somebody has confirmed it: None if it may run now, or what ADK is told instead. The record counts, not what
+        ADK was told."""
+        record = self.record
+        if record is None or record.state is State.PENDING:  # it may have been decided elsewhere
+            record = await self._read_again()
+        digest = digest_of_call(self.tool.name, arguments)
+        if record is None or record.digest != digest or record.state is State.PENDING:
+            return {"error": NOT_APPROVED}
+        if record.is_final:
+            return ended_response(record)
+        try:
+            return await to_its_end(self._start(digest))
+        except asyncio.CancelledError:
+            if self.is_started:  # in the record alone
+                await to_its_end(self.end(approvals.fail, {"response": {"error": _STOPPED}, "state": {}}))
+            raise
+
+    async def _start(self, digest: str) -> dict[str, Any] | None:
+        lease = self.run.lease
+        try:
+            # Something may have kept us from renewing it. If nobody else has the lease, it is still ours.
+            await self.store.renew(lease, self.lease_s)
+            self.run.records[self.key] = await advance(
+                self.store,
+                self.run.key,
+                self.key,
+                lambda found, _: approvals.claim(found, digest=digest, run=lease.token),
+                lambda found, _: approvals.start(found, run=lease.token),
+                lease=lease,
+                known=self.run.known(),
+            )
+        except NotAllowed:
+            return await self._taken_elsewhere()
+        self.is_started = True
+        return None
+
+    async def _taken_elsewhere(self) -> dict[str, Any]:
+        """Another run holds the chat or the call. If it has begun the call, nobody here can say that nothing ran."""
+        found = await self._read_again()
+        if found is None:
+            return {"error": _ELSEWHERE}
+        if found.is_final:
+            return ended_response(found)
+        return {"error": OUTCOME_UNKNOWN if found.state is State.STARTED else _ELSEWHERE}
+
+    async def _read_again(self) -> Approval | None:
+        found = (await self.store.read(self.run.key, self.key)).find(self.key)
+        if found is not None:
+            self.run.records[self.key] = found
+        return found
+
+    # -- the result ---------------------------------------------------------------------------------------------------
+
+    async def finish(self, result: Any, state: dict[str, Any]) -> dict[str, Any] | None:
+        """What the tool returned is written down before anybody is told. None, or what is to be told instead."""
+        return await to_its_end(self.end(approvals.finish, {"response": result, "state": state}))
+
+    async def fail(self, text: str, state: dict[str, Any]) -> dict[str, Any] | None:
+        return await to_its_end(self.end(approvals.fail, {"response": {"error": text}, "state": state}))
+
+    async def lose(self) -> None:
+        """It was cancelled half-way, and may have had its effect."""
+        await to_its_end(self._move(lambda found, _: approvals.lose_run(found, living_run=None)))
+
+    async def end(self, move: Callable[..., Approval], result: dict[str, Any]) -> dict[str, Any] | None:
+        plain = msgspec.json.decode(encode_json(result))
+        token = self.run.lease.token
+        if await self._move(lambda found, _: move(found, run=token, result=plain)):
+            return None
+        return {"error": OUTCOME_UNKNOWN}
+
+    async def _move(self, move: Callable[[Approval, float], Approval]) -> bool:
+        """If it cannot be written down, the outcome is unknown to everybody: the next holder of the chat will say so,
+        and so do we."""
+        self.is_started = False
+        for pause_s in (*_RETRIES_S, None):
+            try:
+                moved = await advance(self.store, self.run.key, self.key, move, known=self.run.known())
+                self.run.records[self.key] = moved
+                return True
+            except NotAllowed:
+                break
+            except Exception as error:  # whatever a store raises
+                logger.error("the end of call %s was not recorded: %s", self.key.call_id, type(error).__qualname__)
+                if pause_s is not None:
+                    await asyncio.sleep(pause_s)
+        record = self.record
+        if record is not None:
+            self.run.records[self.key] = msgspec.structs.replace(record, state=State.UNKNOWN)
+        return False

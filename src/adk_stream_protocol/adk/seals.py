@@ -1,0 +1,45 @@
+"""What ADK writes into the session when a run is aborted, set right by the record.
+
+ADK answers every call that is open with an error. That would tell the model of a payment that was made that it was
+aborted, and close questions that a person may still answer.
+"""
+
+from collections.abc import Iterable
+
+from google.adk.events import Event
+from google.genai import types
+
+from ..protocol.answers import CONFIRMATION
+from ..protocol.approvals import Approval, CallKey
+from .event_parts import as_dict
+from .outcomes import ended_response
+from .tool_parts import Records
+
+
+def seal_as_recorded(seal: Event, events: Iterable[Event], records: Records) -> None:
+    if seal.content is None or not seal.content.parts:
+        return
+    questions = {
+        call.id: str(as_dict(as_dict(call.args).get("originalFunctionCall")).get("id"))
+        for event in events
+        for call in event.get_function_calls()
+        if call.name == CONFIRMATION and event.invocation_id == seal.invocation_id
+    }
+    kept: list[types.Part] = []
+    for part in seal.content.parts:
+        sealed = part.function_response
+        if sealed is None:
+            kept.append(part)
+            continue
+        record = records.get(CallKey(seal.invocation_id, questions.get(sealed.id, sealed.id or "")))
+        if record is None or (sealed.id in questions and record.is_final):
+            kept.append(part)
+        elif record.is_final:
+            kept.append(_with_outcome(sealed, record))
+        # else it is still open: the session must not say otherwise
+    seal.content = types.Content(role=seal.content.role, parts=kept) if kept else None
+
+
+def _with_outcome(sealed: types.FunctionResponse, record: Approval) -> types.Part:
+    told = sealed.model_copy(update={"response": ended_response(record)})
+    return types.Part(function_response=told)

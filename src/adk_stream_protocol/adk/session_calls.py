@@ -1,0 +1,112 @@
+"""The calls of a chat that somebody answers, found in the session and the records together."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from google.adk.events import Event
+from google.genai import types
+
+from ..protocol.answers import CONFIRMATION, AskedCall
+from ..protocol.approvals import Approval, CallKey, ChatKey, State
+from .chat import Chat, kept_events, message_id_of
+from .event_parts import REQUEST_INPUT, ControlFlow, as_dict, is_hidden
+
+Events = Iterable[Event]
+
+
+@dataclass(frozen=True, kw_only=True)
+class SessionCall(AskedCall):
+    """A call that somebody answers, and where it stands in the session."""
+
+    message_id: str
+    asked_by: Event
+    has_result: bool
+    is_known_to_adk: bool = True
+    """Whether ADK has its own question about it in the session. A live session asks without."""
+
+    @property
+    def is_undelivered(self) -> bool:
+        """Whether its outcome, or the person's word, is recorded, but does not stand in the session."""
+        return self.approval.is_answered and not self.has_result
+
+    @property
+    def group(self) -> tuple[str, str, str | None]:
+        """ADK takes answers from one agent on one branch at a time."""
+        return self.asked_by.invocation_id, self.asked_by.author, self.asked_by.branch
+
+
+class _Session:
+    """What one pass over the events finds. Calls that a rewind took back are not there."""
+
+    def __init__(self, events: list[Event], control_flow: ControlFlow | None) -> None:
+        self._control_flow = control_flow
+        self.calls: dict[CallKey, tuple[str, str, Event]] = {}
+        self.questions: dict[CallKey, tuple[str, Event]] = {}
+        self.inputs: dict[CallKey, types.FunctionCall] = {}
+        self.results: set[CallKey] = set()
+        self._counts: dict[tuple[str, str], int] = {}
+        for event in kept_events(events):
+            for call in event.get_function_calls():
+                self._read_call(event, call)
+            for response in event.get_function_responses():
+                if response.id not in event.actions.requested_tool_confirmations:
+                    self.results.add(CallKey(event.invocation_id, response.id or ""))
+
+    def _read_call(self, event: Event, call: types.FunctionCall) -> None:
+        call_id, name = call.id or "", call.name or ""
+        if is_hidden(event, call, self._control_flow):
+            return
+        if name == CONFIRMATION:
+            original = as_dict(as_dict(call.args).get("originalFunctionCall"))
+            self.questions[CallKey(event.invocation_id, str(original.get("id")))] = (call_id, event)
+            return
+        # A repeated id has a number behind it on the wire: chats of older versions have such.
+        message_id = message_id_of(event)
+        count = self._counts[message_id, call_id] = self._counts.get((message_id, call_id), 0) + 1
+        key = CallKey(event.invocation_id, call_id)
+        # Of two calls with one id in a turn, the first has the record.
+        self.calls.setdefault(key, (call_id if count == 1 else f"{call_id}-{count}", message_id, event))
+        if name == REQUEST_INPUT:
+            self.inputs[key] = call
+
+
+def find_session_calls(chat: Chat, events: list[Event], records: Iterable[Approval]) -> list[SessionCall]:
+    """In the order of the session."""
+    session = _Session(events, chat.control_flow)
+    recorded = {record.call: record for record in records}
+    for key, call in session.inputs.items():
+        recorded.setdefault(key, _input_request(chat.key, key, call, session.calls[key][2]))
+    found: list[SessionCall] = []
+    for key, (wire_id, message_id, event) in session.calls.items():
+        record = recorded.get(key)
+        is_question = record is not None and record.runs == "server"
+        if record is None or (is_question and key not in session.questions and record.approval_id is None):
+            continue
+        approval_id = record.approval_id
+        if is_question and key in session.questions:
+            approval_id, event = session.questions[key]
+        found.append(
+            SessionCall(
+                wire_id=wire_id,
+                approval_id=approval_id,
+                approval=record,
+                message_id=message_id,
+                asked_by=event,
+                has_result=key in session.results,
+                is_known_to_adk=not is_question or key in session.questions,
+            )
+        )
+    return found
+
+
+def _input_request(chat: ChatKey, key: CallKey, call: types.FunctionCall, event: Event) -> Approval:
+    """A node of a workflow asks the user without any tool, so that nothing is recorded of it before its answer."""
+    return Approval(
+        chat=chat,
+        call=key,
+        tool=call.name or "",
+        arguments=call.args or {},
+        runs="browser",
+        state=State.APPROVED,
+        asked_at=event.timestamp,
+    )

@@ -1,0 +1,308 @@
+"""The tool parts of one message: what the client is told of its calls, from ADK's events and the records together.
+
+A record outranks an event. Each method that needs records gets them: there is no copy here that could be out of date.
+"""
+
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+from ..protocol.answers import CONFIRMATION
+from ..protocol.approvals import Approval, CallKey, State
+from ..protocol.chunks import AnyChunk, ProviderMetadata, ToolOutputAvailable, ToolOutputError
+from ..protocol.digest import has_large_integer, shown_arguments
+from ..protocol.messages import ApprovalStyle
+from ..protocol.writer import ChunkWriter
+from .event_parts import as_dict
+from .outcomes import recorded_response, refusal_text
+
+Records = Mapping[CallKey, Approval]
+NO_RECORDS: Records = {}
+
+_NO_CALL = CallKey("", "")
+_GIVEN_TO_BROWSER = (State.APPROVED, State.DONE)
+
+
+@dataclass(slots=True)
+class _ToolPart:
+    wire_id: str
+    call: CallKey
+    outlives_run: bool = False
+    """ADK leaves it open when its run ends: somebody else answers it."""
+    is_input_request: bool = False
+    """A question that no tool has asked: there is no record of it before its answer."""
+    approval_id: str | None = None
+    """Under which a person was asked about it."""
+    is_servers: bool = False
+    """A person was asked about it, and the server runs it."""
+    is_undecided: bool = False
+    is_known: bool = False
+    """The client has its result: it has sent it itself, or was told it before."""
+
+
+class ToolParts:
+    def __init__(self, writer: ChunkWriter, style: ApprovalStyle) -> None:
+        self._writer = writer
+        self._style = style
+        self._parts: dict[str, _ToolPart] = {}
+        self._questions: dict[str, dict[str, Any]] = {}  # of the confirmation tool, by their ids, not sent yet
+
+    # -- calls --------------------------------------------------------------------------------------------------------
+
+    def add(
+        self,
+        key: CallKey,
+        wire_id: str,
+        arguments: dict[str, Any],
+        metadata: ProviderMetadata | None,
+        *,
+        outlives_run: bool,
+        is_input_request: bool = False,
+    ) -> list[AnyChunk]:
+        """A call is whole. Its input is held back while it is not known who may act on it, or how it must be shown."""
+        if any(part.call == key for part in self._parts.values()):
+            key = _NO_CALL  # what is recorded under this id is another call
+        self._parts[wire_id] = _ToolPart(wire_id, key, outlives_run, is_input_request)
+        if outlives_run or has_large_integer(arguments):
+            return self._writer.tool_held(wire_id, arguments, metadata)
+        return self._writer.tool_input_available(wire_id, arguments, metadata=metadata)
+
+    def outlives_the_run(self, wire_id: str) -> bool:
+        part = self._parts.get(wire_id)
+        return part is not None and part.outlives_run
+
+    def is_to_be_asked(self, wire_id: str, records: Records) -> bool:
+        """Whether a live session is about to ask about this call."""
+        part = self._parts.get(wire_id)
+        return part is not None and self._was_asked_live(part, records)
+
+    def asked_as(self, approval_id: str, records: Records) -> Approval | None:
+        """What is recorded of the call that a person was asked about under this id."""
+        return next((records.get(part.call) for part in self._parts.values() if part.approval_id == approval_id), None)
+
+    # -- questions ----------------------------------------------------------------------------------------------------
+
+    def ask(self, wire_id: str, approval_id: str, question: dict[str, Any], records: Records) -> list[AnyChunk]:
+        """A person is asked about a call of the server's. `question`: the arguments of ADK's confirmation call."""
+        part = self._parts[wire_id]
+        if part.is_undecided:
+            return []
+        part.is_undecided = part.is_servers = True
+        out = self._writer.tool_to_server(wire_id, is_asked=True) if self._writer.is_held(wire_id) else []
+        return [*out, *self._request(part, approval_id, question, records)]
+
+    def _request(self, part: _ToolPart, approval_id: str, question: dict[str, Any], records: Records) -> list[AnyChunk]:
+        part.approval_id = approval_id
+        if self._style == "confirmation-tool":
+            self._questions[approval_id] = shown_arguments(question)
+            return self._writer.tool_awaits_client(part.wire_id)
+        record = records.get(part.call)
+        confirmation = as_dict(question.get("toolConfirmation"))
+        about: dict[str, Any] = {
+            "hint": (record.hint if record is not None else None) or confirmation.get("hint"),
+            "payload": confirmation.get("payload"),
+            "deadline": _deadline(record),
+        }
+        about = {name: value for name, value in about.items() if value is not None}
+        out = self._writer.tool_approval_request(part.wire_id, approval_id, reason=about.get("hint"), descriptor=about)
+        return [*out, *self._writer.data("approval", about, id=approval_id)]
+
+    def settle(self, records: Records) -> list[AnyChunk]:
+        """Tell what has become of the calls that outlive the run: asked about, or handed to the client."""
+        parts = list(self._parts.values())
+        return [*self._ask_recorded(parts, records), *self._settle_held(parts, records), *self._ask_with_tool(records)]
+
+    def before_results(self, wire_ids: Iterable[str], records: Records) -> list[AnyChunk]:
+        """What was asked about these calls in a live session: ADK has no event for it."""
+        known = [self._parts[wire_id] for wire_id in wire_ids if wire_id in self._parts]
+        parts = [part for part in known if self._was_asked_live(part, records)]
+        if not parts:
+            return []
+        return [*self._ask_recorded(parts, records), *self._settle_held(parts, records), *self._ask_with_tool(records)]
+
+    def _was_asked_live(self, part: _ToolPart, records: Records) -> bool:
+        record = records.get(part.call)
+        return part.approval_id is None and record is not None and record.approval_id is not None
+
+    def _ask_recorded(self, parts: Iterable[_ToolPart], records: Records) -> list[AnyChunk]:
+        out: list[AnyChunk] = []
+        for part in parts:
+            can_be_asked = not part.outlives_run and self._writer.can_take_result(part.wire_id)
+            if can_be_asked and self._was_asked_live(part, records):
+                out += self._ask_as_recorded(part, records[part.call], records)
+        return out
+
+    def _ask_as_recorded(self, part: _ToolPart, record: Approval, records: Records) -> list[AnyChunk]:
+        return self.ask(part.wire_id, record.approval_id or "", _question(record), records)
+
+    def _settle_held(self, parts: Iterable[_ToolPart], records: Records) -> list[AnyChunk]:
+        out: list[AnyChunk] = []
+        for part in parts:
+            if not self._writer.is_held(part.wire_id):
+                continue
+            record = records.get(part.call)
+            if not part.outlives_run:  # held for its large integers; nobody was asked about it
+                out += self._writer.tool_to_server(part.wire_id)
+                continue
+            if record is not None and record.runs == "server":
+                out += self._ask_as_recorded(part, record, records)
+            elif record is not None:
+                out += self._hand_over(part, record, records)
+            elif part.is_input_request:
+                out += self._writer.tool_to_client(part.wire_id)
+            # else: nobody could answer what is not recorded
+        return out
+
+    def _hand_over(self, part: _ToolPart, record: Approval, records: Records) -> list[AnyChunk]:
+        if record.approval_id is None:
+            return self._writer.tool_to_client(part.wire_id)
+        question = _question(record)
+        if self._style == "confirmation-tool":
+            out = self._writer.tool_to_client(part.wire_id)
+            return [*out, *self._request(part, record.approval_id, question, records)]
+        out = self._request(part, record.approval_id, question, records)
+        # In a message of the past the answer is known.
+        return [*out, *self._writer.tool_to_client(part.wire_id)] if record.state in _GIVEN_TO_BROWSER else out
+
+    def _ask_with_tool(self, records: Records) -> list[AnyChunk]:
+        """All questions in one step of their own, when nothing else is open any more: in the calls' step the stock tool
+        helper would wait for the calls themselves, and it looks at no step but the last."""
+        out = self._writer.new_step() if self._questions else []
+        for approval_id, question in self._questions.items():
+            out += self._writer.tool_input_start(approval_id, CONFIRMATION)
+            out += self._writer.tool_input_available(approval_id, question, awaits_client=True)
+            record = self.asked_as(approval_id, records)
+            if record is not None and record.approved is not None:
+                out += self._writer.tool_output(approval_id, _said(record))
+        self._questions.clear()
+        return out
+
+    # -- segments -----------------------------------------------------------------------------------------------------
+
+    def new_segment(
+        self,
+        message_id: str,
+        records: Records,
+        answered: Collection[CallKey],
+        known_outputs: Collection[CallKey],
+    ) -> list[AnyChunk]:
+        """The message goes on after answers of its client. `known_outputs`: those that the client has already."""
+        at_work: list[str] = []
+        for part in self._parts.values():
+            part.is_known = part.call in known_outputs
+            if part.is_servers and part.call in answered:
+                part.is_undecided = False
+                at_work.append(part.wire_id)
+        self._writer.new_segment(at_work)
+        out = self._writer.start(message_id)
+        taken_up = [part for part in self._parts.values() if part.call in answered]
+        for part in taken_up:  # the confirmation tool's own call
+            if part.approval_id is not None and self._writer.can_take_result(part.approval_id):
+                out += self._writer.tool_output_known(part.approval_id)
+        for part in taken_up:
+            record = records.get(part.call)
+            is_free = record is not None and record.runs == "browser" and record.state is State.APPROVED
+            if is_free and part.outlives_run and self._style == "approval-request":
+                out += self._writer.tool_to_client(part.wire_id)
+        return out
+
+    def sent_by_client(self, records: Records, answered: Collection[CallKey]) -> list[AnyChunk]:
+        """What the client has written into its message itself: chunks for readers that begin with none of it."""
+        out: list[AnyChunk] = []
+        for part in self._parts.values():
+            record = records.get(part.call)
+            if record is None or part.call not in answered:
+                continue
+            if part.is_known:
+                out.append(_recorded_chunk(part.wire_id, record))
+            if self._style == "confirmation-tool" and part.approval_id is not None and record.approved is not None:
+                out.append(ToolOutputAvailable(part.approval_id, _said(record)))
+        return out
+
+    # -- results ------------------------------------------------------------------------------------------------------
+
+    def result(self, wire_id: str, records: Records, closing: Collection[str]) -> list[AnyChunk] | None:
+        """The end of a call where the record tells more than ADK's event; None where it does not."""
+        part = self._parts.get(wire_id)
+        if part is None:
+            return None
+        if part.is_known:
+            return self._writer.tool_output_known(wire_id, closing=closing)
+        record = records.get(part.call)
+        if record is None:
+            return None
+        is_browsers = record.runs == "browser" and record.state is State.DONE
+        return self._recorded_result(part, record, closing) if is_browsers or _is_denied(record) else None
+
+    def end_recorded(self, records: Records) -> list[AnyChunk]:
+        """The run is over, whatever has ended it. Calls whose end is recorded are told by the record. Those that
+        somebody may still go on with stay open."""
+        parts = list(self._parts.values())
+        out = self._ask_recorded(parts, records)
+        for part in parts:
+            record = records.get(part.call)
+            if record is None or not self._writer.can_take_result(part.wire_id):
+                continue
+            if record.is_final:
+                out += self._settle_held([part], records)
+                out += self._ended(part, record)
+            elif part.is_servers and not part.is_undecided:
+                self._writer.tool_awaits_client(part.wire_id)
+        return out
+
+    def _ended(self, part: _ToolPart, record: Approval) -> list[AnyChunk]:
+        if part.is_known:
+            return self._writer.tool_output_known(part.wire_id)
+        return self._recorded_result(part, record, ())
+
+    def recorded_end(self, wire_id: str, records: Records, closing: Collection[str]) -> list[AnyChunk] | None:
+        """The end of a call that ADK has sealed, if it is recorded."""
+        part = self._parts.get(wire_id)
+        record = records.get(part.call) if part is not None else None
+        if part is None or record is None or not record.is_final:
+            return None
+        return self._recorded_result(part, record, closing)
+
+    def _recorded_result(self, part: _ToolPart, record: Approval, closing: Collection[str]) -> list[AnyChunk]:
+        if _is_denied(record):
+            return self._writer.tool_denied(part.wire_id, refusal_text(record), closing=closing)
+        chunk = _recorded_chunk(part.wire_id, record)
+        if isinstance(chunk, ToolOutputError):
+            return self._writer.tool_error(part.wire_id, chunk.error_text, closing=closing)
+        return self._writer.tool_output(part.wire_id, chunk.output, closing=closing)
+
+
+def _recorded_chunk(wire_id: str, record: Approval) -> ToolOutputAvailable | ToolOutputError:
+    """What a call came to, as the record has it."""
+    if record.state not in (State.DONE, State.FAILED):
+        return ToolOutputError(wire_id, refusal_text(record))
+    if record.runs == "browser" and "output" in record.result:
+        return ToolOutputAvailable(wire_id, record.result["output"])
+    response = recorded_response(record)
+    if response.keys() == {"error"}:
+        return ToolOutputError(wire_id, str(response["error"]))
+    return ToolOutputAvailable(wire_id, response)
+
+
+def _is_denied(record: Approval) -> bool:
+    return record.state is State.DENIED or (record.state is State.EXPIRED and record.approved is False)
+
+
+def _question(record: Approval) -> dict[str, Any]:
+    confirmation = {"hint": record.hint or "", "confirmed": False, "payload": record.asked_payload}
+    return {
+        "originalFunctionCall": {"id": record.call.call_id, "name": record.tool, "args": record.arguments},
+        "toolConfirmation": {name: value for name, value in confirmation.items() if value is not None},
+    }
+
+
+def _said(record: Approval) -> dict[str, Any]:
+    said = {"confirmed": record.approved, "reason": record.reason, "payload": record.payload}
+    return {name: value for name, value in said.items() if value is not None}
+
+
+def _deadline(record: Approval | None) -> str | None:
+    if record is None or record.deadline is None:
+        return None
+    return datetime.fromtimestamp(record.deadline, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")

@@ -1,0 +1,337 @@
+"""A client answers calls: from its request to recorded decisions, and on to the segment that takes them up."""
+
+import hashlib
+import secrets
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+import msgspec
+
+from ..adk.chat import Chat, MessageIds
+from ..adk.client_tools import fits
+from ..adk.event_parts import REQUEST_INPUT
+from ..adk.history import replay
+from ..adk.leased_chat import LeasedChat
+from ..adk.request_run import RunRequest
+from ..adk.resumption import outcome_events, parking_events, plan_resumption
+from ..adk.session_calls import Events, SessionCall, find_session_calls
+from ..adk.tool_parts import Records
+from ..adk.translator import Translator
+from ..chunk_log import ChunkLog
+from ..errors import NotFound, OutputDoesNotFit, RequestTooLarge
+from ..limits import Limits
+from ..protocol import approvals
+from ..protocol.answers import Answer, decode_answers
+from ..protocol.approvals import Approval, CallKey, ChatKey, NotAllowed, State
+from ..protocol.chunks import AnyChunk, Error, Start, encode_chunks, encode_json
+from ..protocol.digest import canonical_json
+from ..protocol.fold import MessageFold, UIMessage
+from ..protocol.outcome import encode_outcome, results_of
+from ..protocol.turn import FileInput, Turn
+from ..store.base import Store, advance
+from .leases import Change
+
+
+@dataclass(frozen=True)
+class Answered:
+    """Answers to calls of one message."""
+
+    message_id: str
+    answers: Sequence[Answer[SessionCall]]
+    open_calls: frozenset[CallKey]
+    """Those of their calls that have no result yet. None: the client asks again what it could know."""
+    changes: Sequence[Change]
+    """What is to be written down."""
+
+
+async def read_answers(
+    store: Store,
+    chat: Chat,
+    turn: Turn,
+    *,
+    browser_s: float,
+    limits: Limits,
+    announced: Events = (),
+) -> Answered:
+    """What counts of the client's answers. What does not is refused before anything is written.
+
+    `announced`: calls of which the session has no events.
+    """
+    snapshot = await store.read(chat.key)
+    session = await chat.load()
+    if session is None:
+        raise NotFound
+    asked = find_session_calls(chat, [*session.events, *announced], snapshot.approvals)
+    # In chats of older versions a call's id means something within its message only.
+    in_message = [call for call in asked if call.message_id == turn.message_id]
+    decoded = decode_answers(turn.answers or (), in_message or asked)
+    answers = [answer for answer in decoded if not _is_another_output(answer)]
+    if not answers:
+        raise NotFound
+    messages = [answer.asked.message_id for answer in answers]
+    continued = turn.message_id if turn.message_id in messages else messages[-1]
+    answers = [answer for answer in answers if answer.asked.message_id == continued]
+    for answer in answers:
+        _check_output(answer, limits)
+    changes: list[Change] = []
+    for answer in answers:
+        changes += await _changes(store, answer, snapshot.now, browser_s)
+    open_calls = frozenset(answer.asked.key for answer in answers if not answer.asked.has_result)
+    return Answered(continued or "", answers, open_calls, changes)
+
+
+def _is_another_output(answer: Answer[SessionCall]) -> bool:
+    """Another output for a call that has one. To send the same again is to ask what became of it."""
+    call = answer.asked
+    if answer.result is None or call.approval.state is not State.DONE or not call.has_result:
+        return False
+    return canonical_json(answer.result) != canonical_json(call.approval.result)
+
+
+def _check_output(answer: Answer[SessionCall], limits: Limits) -> None:
+    if answer.asked.approval.is_final:
+        return
+    if len(encode_json([answer.result, answer.payload])) > limits.max_output_bytes:
+        raise RequestTooLarge("The output of a tool is too large.")
+    if (
+        answer.result is not None
+        and "output" in answer.result
+        and not fits(answer.result["output"], answer.asked.approval.output_schema)
+    ):
+        raise OutputDoesNotFit
+
+
+async def _changes(store: Store, answer: Answer[SessionCall], now: float, browser_s: float) -> list[Change]:
+    found = answer.asked.approval
+    user = found.chat.user_id
+    steps = [found]
+    if answer.approved is not None:
+        steps.append(
+            approvals.decide(
+                found,
+                by=user,
+                approved=answer.approved,
+                now=now,
+                reason=answer.reason,
+                payload=answer.payload,
+                browser_s=browser_s,
+            )
+        )
+    if answer.result is not None:
+        if found.tool == REQUEST_INPUT:  # asked without a tool, and so not written down yet
+            await store.add(found)
+        steps.append(approvals.take_output(steps[-1], by=user, result=answer.result, now=now))
+    moved = [new for old, new in pairwise(steps) if new is not old]
+    if len(moved) > 1:  # approved and run by the browser in one go: two lines of the audit trail
+        await store.compare_and_set(found, *moved)
+        return []
+    return [(found, new) for new in moved]
+
+
+# -- segments ---------------------------------------------------------------------------------------------------------
+
+
+async def encode_recorded_outcome(
+    chat: Chat,
+    records: Records,
+    translator: Translator,
+    taken: Answered,
+    start_id: str,
+    announced: Events = (),
+) -> ChunkLog:
+    """What became of calls whose results are in the session already."""
+    session = await chat.load()
+    events = [*(session.events if session else []), *announced]
+    chunks = await replay(translator, chat, events, taken.message_id, records)
+    message = _folded([*chunks, *translator.tools.end_recorded(records)])
+    wire_ids = [answer.asked.wire_id for answer in taken.answers]
+    return whole_log(encode_outcome(message, start_id, wire_ids))
+
+
+def encode_failure(start_id: str | None, text: str) -> ChunkLog:
+    """A segment that has only the reason why there is no more of it."""
+    return whole_log([Start(start_id), Error(text)])
+
+
+def whole_log(chunks: Iterable[AnyChunk]) -> ChunkLog:
+    log = ChunkLog(_new_segment())
+    log.append(encode_chunks(list(chunks)))
+    log.close()
+    return log
+
+
+@dataclass(frozen=True)
+class MessageToContinue:
+    ids: MessageIds
+    start_id: str
+    """What the client calls the message."""
+    events: Events
+    """Of the whole session."""
+    calls: Sequence[SessionCall]
+    """Those of the message."""
+
+
+async def continue_message(
+    chat: Chat,
+    leased: LeasedChat,
+    translator: Translator,
+    message: MessageToContinue,
+    answers: Sequence[Answer[SessionCall]],
+    **run_options: Any,
+) -> tuple[ChunkLog, RunRequest] | None:
+    """The next segment of a message, in which ADK is told what is recorded; None if it has been told.
+
+    `answers`: none when nobody asks, after a crash.
+    """
+    ids, calls = message.ids, message.calls
+    answered = {answer.asked.key for answer in answers}
+    undelivered = [call for call in calls if call.is_undelivered]
+    freed = [call for call in calls if call.key in answered and _is_free_for_browser(call)]
+    taken_up = frozenset(call.key for call in (*undelivered, *freed))
+    if not taken_up:
+        return None
+    records, events = leased.records, list(message.events)
+    earlier = await replay(translator, chat, events, ids.message_id or "", _as_if_unanswered(records, taken_up))
+    # What has ended by itself, the client was told at the end of the segment before, unless it asks again.
+    told = {call.key for call in undelivered if call.approval.runs == "server" and call.approval.state in _ENDED}
+    known = known_outputs(answers, records) | (told - answered)
+    resumption = plan_resumption(_in_whole_steps(undelivered, calls), ids)
+    opening = translator.new_segment(message.start_id, records, taken_up, known)
+    missed = [call.wire_id for call in calls if call.has_result and call.key in answered - known]
+    opening += results_of(_folded(earlier), missed)
+    for event in plan_resumption(undelivered, ids).browser_answers:
+        opening += translator.feed(event, records=records)
+    request = RunRequest(
+        ids=ids,
+        opening=opening,
+        contents=resumption.messages,
+        appended=[*parking_events(undelivered), *resumption.appended],
+        answered=taken_up,
+        outputs=resumption.outputs,
+        **run_options,
+    )
+    earlier += translator.tools.sent_by_client(records, taken_up)
+    return ChunkLog(_new_segment(), encode_chunks(earlier)), request
+
+
+_ENDED = (State.DONE, State.FAILED, State.UNKNOWN)
+
+
+def _in_whole_steps(undelivered: Sequence[SessionCall], calls: Sequence[SessionCall]) -> list[SessionCall]:
+    """Without the outputs of a step in which a browser's call is still open. ADK keeps results in the order in which
+    they come, and some models know them by their order alone; it would not go on before the last of them anyway."""
+    open_steps = {
+        call.asked_by.id
+        for call in calls
+        if call.approval.runs == "browser" and not call.has_result and not call.approval.is_final
+    }
+    return [call for call in undelivered if call.approval.runs == "server" or call.asked_by.id not in open_steps]
+
+
+def new_log() -> ChunkLog:
+    return ChunkLog(_new_segment())
+
+
+def _new_segment() -> str:
+    return secrets.token_urlsafe(3)
+
+
+def _folded(chunks: Iterable[AnyChunk]) -> UIMessage:
+    fold = MessageFold()
+    for chunk in chunks:
+        fold.feed(chunk)
+    return fold.message()
+
+
+def _is_free_for_browser(call: SessionCall) -> bool:
+    return call.approval.runs == "browser" and call.approval.state is State.APPROVED
+
+
+def _as_if_unanswered(records: Records, calls: Collection[CallKey]) -> dict[CallKey, Approval]:
+    """The records as the client knew them when the last segment ended."""
+
+    def unanswered(record: Approval) -> Approval:
+        return msgspec.structs.replace(record, state=State.PENDING, approved=None, payload=None)
+
+    return {key: unanswered(found) if key in calls else found for key, found in records.items()}
+
+
+def known_outputs(answers: Sequence[Answer[SessionCall]], records: Mapping[CallKey, Approval]) -> set[CallKey]:
+    """The calls whose recorded output these answers have brought."""
+    return {
+        answer.asked.key
+        for answer in answers
+        if answer.result is not None
+        and (found := records.get(answer.asked.key)) is not None
+        and found.state is State.DONE
+        and canonical_json(found.result) == canonical_json(answer.result)
+    }
+
+
+# -- what the session is owed -----------------------------------------------------------------------------------------
+
+
+async def deliver_outcomes(store: Store, chat: Chat, leased: LeasedChat) -> None:
+    """Before the user's next words: browser calls may run out of time, and the model hears of those, and of all calls
+    that came to their end while it was not listening. The session is looked at only if it is owed something."""
+    for call, found in list(leased.records.items()):
+        if found.state is State.APPROVED and approvals.expire(found, now=leased.now) is not found:
+            with suppress(NotAllowed):
+                leased.records[call] = await advance(
+                    store, chat.key, call, lambda found, now: approvals.expire(found, now=now), known=leased.known()
+                )
+    owed = {call for call, found in leased.records.items() if found.is_final and found.delivered is not True}
+    if not owed:
+        return
+    session = await chat.load()
+    if session is not None:
+        calls = find_session_calls(chat, session.events, leased.records.values())
+        ended = [call for call in calls if call.is_undelivered and call.approval.is_final]
+        await chat.append(outcome_events(ended), session)
+    leased.delivered |= owed
+
+
+async def refuse_call(store: Store, chat: ChatKey, call: CallKey, reason: str) -> None:
+    """Nobody will answer this call any more."""
+
+    def refuse(found: Approval, now: float) -> Approval:
+        if found.state is State.PENDING:
+            return approvals.decide(found, by=chat.user_id, approved=False, now=now, reason=reason)
+        if found.runs == "browser" and found.state is State.APPROVED:
+            return approvals.take_output(found, by=chat.user_id, result={"error": f"Not run: {reason}."}, now=now)
+        return found  # its tool is running, or has run
+
+    with suppress(NotAllowed):
+        await advance(store, chat, call, refuse)
+
+
+async def park_calls(store: Store, chat: Chat, leased: LeasedChat) -> None:
+    """A live session has ended. What it has asked is left as request mode would have left it."""
+    recorded = (await store.read(chat.key)).approvals
+    session = await chat.load() if any(found.approval_id for found in recorded) else None
+    if session is not None:
+        asked = find_session_calls(chat, session.events, recorded)
+        # ADK has held results back for siblings that have none yet. Where there is none, whoever has brought the
+        # end about goes on with the call right away, and the model is to hear of it then.
+        waiting = {call.asked_by.id for call in asked if not call.has_result and not call.approval.is_final}
+        ended = [call for call in asked if call.is_undelivered and call.approval.is_final]
+        ended = [call for call in ended if call.asked_by.id in waiting]
+        await chat.append(
+            [*parking_events(call for call in asked if call not in ended), *outcome_events(ended)], session
+        )
+        leased.delivered |= {call.key for call in ended}
+
+
+def digest_of_message(turn: Turn) -> str:
+    """By which a repeated request is known again."""
+    digest = hashlib.sha256()
+    for part in turn.parts:
+        if isinstance(part, FileInput):
+            content = part.content.encode() if isinstance(part.content, str) else part.content
+            digest.update(hashlib.sha256(content).digest())
+        else:
+            digest.update(hashlib.sha256(part.text.encode()).digest())
+    return digest.hexdigest()[:32]

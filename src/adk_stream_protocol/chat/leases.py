@@ -1,0 +1,229 @@
+"""Which chats run in this process, and the leases that tell all others."""
+
+import asyncio
+import logging
+from collections.abc import AsyncGenerator, Iterator, Sequence
+from contextlib import asynccontextmanager, suppress
+
+from ..adk.gate import ApprovalGate
+from ..adk.leased_chat import LeasedChat
+from ..adk.live_run import LiveRun
+from ..adk.policy import ApprovalPolicy
+from ..adk.request_run import RequestRun
+from ..protocol import approvals
+from ..protocol.approvals import Approval, CallKey, ChatKey, NotAllowed, State
+from ..store.base import Lease, Step, Store, advance
+
+logger = logging.getLogger(__name__)
+
+Run = RequestRun | LiveRun
+Change = tuple[Approval, Approval]
+
+_NOT_TAKEN_UP = "This call was not run: the server failed before it began."
+_TAKEN_BACK = "This call was not run: what the user had said was taken back."
+_NOT_ASKED = "the server failed before anybody was asked"
+_FIRST_LOOK_S, _LONGEST_LOOK_S = 0.05, 1.0  # at a chat of another worker's, of whose end nobody tells us
+
+
+class ChatLeases:
+    """One run a chat: here by a dictionary, everywhere by the store's lease."""
+
+    def __init__(self, store: Store, gate: ApprovalGate, policy: ApprovalPolicy, lease_s: float) -> None:
+        self._store = store
+        self._lease_s = lease_s
+        self._policy = policy
+        self._gate = gate
+        self._runs: dict[ChatKey, Run | None] = {}  # None: a turn is about to start
+        self._leases: dict[ChatKey, LeasedChat] = {}
+        self._free: dict[ChatKey, asyncio.Event] = {}
+        self._queues: dict[ChatKey, tuple[asyncio.Lock, int]] = {}
+        self._timer: asyncio.TimerHandle | None = None
+        self._renewing: asyncio.Task[None] | None = None
+
+    def __contains__(self, chat: ChatKey) -> bool:
+        return chat in self._runs
+
+    def __iter__(self) -> Iterator[Run]:
+        return iter([run for run in self._runs.values() if run is not None])
+
+    def get(self, chat: ChatKey) -> Run | None:
+        return self._runs.get(chat)
+
+    def put(self, chat: ChatKey, run: Run) -> None:
+        self._runs[chat] = run
+
+    # -- taking a chat ------------------------------------------------------------------------------------------------
+
+    async def begin(self, chat: ChatKey, changes: Sequence[Change] = ()) -> LeasedChat | None:
+        """The right to run in this chat, if nobody has it. `changes` are written in any case, except those that
+        somebody has overtaken. What a lost run has left behind is put in order first."""
+        if chat in self._runs:
+            for old, new in changes:
+                await self._store.compare_and_set(old, new)
+            return None
+        self._runs[chat] = None  # ours from here on, also while we wait for the store
+        self._free[chat] = asyncio.Event()
+        lease: Lease | None = None
+        try:
+            lease, snapshot = await self._store.acquire(chat, self._lease_s, changes)
+            if lease is None:
+                self._set_free(chat)
+                return None
+            leased = LeasedChat.taken(lease, snapshot)
+            await self._put_in_order(leased)
+        except BaseException as error:
+            self._set_free(chat)
+            if lease is not None:
+                await self._release(lease)
+            if isinstance(error, NotAllowed):  # the lease is gone already: it took us too long
+                return None
+            raise
+        self._leases[chat] = leased
+        self._gate.begin_run(leased)
+        self._renew_later()
+        return leased
+
+    async def _put_in_order(self, leased: LeasedChat) -> None:
+        """Calls of a run that was lost, and approvals that nobody has acted on for too long."""
+        token, recover_s = leased.lease.token, self._policy.recover_s
+
+        def lose(found: Approval, _: float) -> Approval:
+            return approvals.lose_run(found, living_run=token)
+
+        def expire(found: Approval, now: float) -> Approval:
+            return approvals.expire_unclaimed(found, now=now, recover_s=recover_s)
+
+        for call, found in list(leased.records.items()):
+            if expire(lose(found, leased.now), leased.now) is not found:
+                leased.records[call] = await advance(
+                    self._store, leased.key, call, lose, expire, lease=leased.lease, known=leased.known()
+                )
+
+    @asynccontextmanager
+    async def queue(self, chat: ChatKey) -> AsyncGenerator[None]:
+        """One at a time waits for a chat; the others wait for it. However many there are, the store is asked by one."""
+        lock, count = self._queues.get(chat, (asyncio.Lock(), 0))
+        self._queues[chat] = lock, count + 1
+        try:
+            async with lock:
+                yield
+        finally:
+            lock, count = self._queues.pop(chat)
+            if count > 1:
+                self._queues[chat] = lock, count - 1
+
+    async def wait_for(self, chat: ChatKey, calls: frozenset[CallKey]) -> LeasedChat | RequestRun:
+        """The right to run in this chat, as soon as it is free; or the run that is answering just these calls."""
+        look_s = _FIRST_LOOK_S
+        async with self.queue(chat):
+            while True:
+                run = self._runs.get(chat)
+                if isinstance(run, RequestRun) and calls <= run.answered and not run.log.is_closed:
+                    return run
+                if chat in self._runs:
+                    await self._free[chat].wait()
+                    continue
+                leased = await self.begin(chat)
+                if leased is not None:
+                    return leased
+                if chat not in self._runs:  # another worker has it
+                    await asyncio.sleep(look_s)
+                    look_s = min(look_s * 2, _LONGEST_LOOK_S)
+
+    # -- giving it back -----------------------------------------------------------------------------------------------
+
+    async def end(self, leased: LeasedChat) -> None:
+        """The next turn may come. May be called twice, and never raises."""
+        if self._leases.get(leased.key) is not leased:
+            return
+        del self._leases[leased.key]
+        if not self._leases and self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        self._gate.end_run(leased.lease)
+        try:
+            await self._release(leased.lease, leased.delivered)
+        finally:
+            self._set_free(leased.key)
+
+    async def end_run(self, leased: LeasedChat, answered: frozenset[CallKey]) -> None:
+        """A run is over. Nobody does later what it should have done, unless it leaves that to others."""
+        if self._leases.get(leased.key) is leased and not leased.leaves_calls:
+            await self.give_up(leased, answered, _NOT_TAKEN_UP)
+            await self._refuse_unasked(leased)
+        await self.end(leased)
+
+    async def _release(self, lease: Lease, delivered: set[CallKey] | None = None) -> None:
+        try:
+            await self._store.release(lease, delivered or ())
+        except Exception as error:  # whatever a store raises
+            logger.error("a lease was not released, and runs out: %s", type(error).__qualname__)
+
+    def _set_free(self, chat: ChatKey) -> None:
+        del self._runs[chat]
+        self._free.pop(chat).set()
+
+    async def give_up(self, leased: LeasedChat, calls: Sequence[CallKey] | frozenset[CallKey], text: str) -> None:
+        """Approved calls that nobody will begin: their client is told that they failed."""
+        result = {"response": {"error": text}, "state": {}}
+        for call in calls:
+            found = leased.records.get(call)
+            if found is None or found.runs != "server" or found.state not in (State.APPROVED, State.CLAIMED):
+                continue
+            await self._settle(
+                leased,
+                call,
+                lambda found, _: approvals.lose_run(found, living_run=None),
+                lambda found, _: approvals.give_up(found, result=result),
+            )
+
+    async def take_back(self, leased: LeasedChat, kept: frozenset[CallKey]) -> None:
+        """Calls that a rewind took back are not in the session any more: nobody goes on with them."""
+        await self.give_up(leased, [call for call in leased.records if call not in kept], _TAKEN_BACK)
+
+    async def _refuse_unasked(self, leased: LeasedChat) -> None:
+        def deny(found: Approval, now: float) -> Approval:
+            return approvals.decide(found, by=leased.key.user_id, approved=False, now=now, reason=_NOT_ASKED)
+
+        for call in leased.unasked:
+            await self._settle(leased, call, deny)
+
+    async def _settle(self, leased: LeasedChat, call: CallKey, *moves: Step) -> None:
+        try:
+            leased.records[call] = await advance(
+                self._store, leased.key, call, *moves, lease=leased.lease, known=leased.known()
+            )
+        except NotAllowed:
+            pass  # somebody was faster
+        except Exception as error:  # whatever a store raises
+            logger.error("call %s was not settled: %s", call.call_id, type(error).__qualname__)
+
+    # -- keeping it ---------------------------------------------------------------------------------------------------
+
+    def _renew_later(self) -> None:
+        if self._timer is None and self._leases:
+            self._timer = asyncio.get_running_loop().call_later(self._lease_s / 3, self._renew_now)
+
+    def _renew_now(self) -> None:
+        self._renewing = asyncio.create_task(self._renew_leases(), name="adk-stream leases")
+
+    async def _renew_leases(self) -> None:
+        await asyncio.gather(*(self._renew(leased) for leased in list(self._leases.values())))
+        self._timer = None
+        self._renew_later()
+
+    async def _renew(self, leased: LeasedChat) -> None:
+        try:
+            is_ours = await self._store.renew(leased.lease, self._lease_s)
+        except Exception as error:  # for two more times; then somebody else may take over, and the gate stops us
+            logger.error("a lease was not renewed: %s", type(error).__qualname__)
+            return
+        run = self._runs.get(leased.key)
+        if not is_ours and run is not None and self._leases.get(leased.key) is leased:
+            logger.error("the run of chat %s lost its lease", leased.key.chat_id)
+            with suppress(Exception):
+                await run.lose_lease()
+
+    async def drain(self) -> None:
+        """End what runs, without taking anything from whoever comes next."""
+        await asyncio.gather(*(run.drain() for run in self), return_exceptions=True)

@@ -1,0 +1,63 @@
+"""Taking up what other workers have left behind."""
+
+import asyncio
+import logging
+from collections import Counter
+from collections.abc import Callable, Sequence
+
+from ..adk.chat import Chat
+from ..adk.session_calls import SessionCall
+from ..protocol.approvals import CallKey, ChatKey
+from ..store.base import Store
+from .turns import ChatTurns
+
+logger = logging.getLogger(__name__)
+
+_ATTEMPTS = 2  # at one call: what ADK cannot take up then, the tool having been renamed say, it never will
+
+
+class Recovery:
+    """Looks for lost runs as long as it lives: what was approved and not begun is done, what was begun is unknown."""
+
+    def __init__(
+        self, store: Store, turns: ChatTurns, open_chat: Callable[[ChatKey], Chat | None], period_s: float
+    ) -> None:
+        """`open_chat`: None for a chat of another application's."""
+        self._store = store
+        self._turns = turns
+        self._open_chat = open_chat
+        self._period_s = period_s
+        self._attempts: Counter[CallKey] = Counter()
+        self._task: asyncio.Task[None] | None = None
+
+    def start(self) -> None:
+        if self._task is None:
+            self._task = asyncio.create_task(self._look_for_ever(), name="adk-stream recovery")
+
+    async def stop(self) -> None:
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.gather(self._task, return_exceptions=True)
+
+    async def _look_for_ever(self) -> None:
+        while True:
+            try:
+                await self.look()
+            except Exception as error:  # whatever a store raises
+                logger.error("lost runs were not looked for: %s", type(error).__qualname__)
+            await asyncio.sleep(self._period_s)
+
+    async def look(self) -> None:
+        for key in await self._store.abandoned(self._period_s):
+            chat = self._open_chat(key)
+            if chat is not None:
+                try:
+                    await self._turns.continue_lost(chat, self._choose)
+                except Exception as error:  # one chat that cannot be read keeps no other waiting
+                    logger.error("a lost run was not taken up: %s", type(error).__qualname__)
+
+    def _choose(self, undelivered: Sequence[SessionCall]) -> SessionCall | None:
+        lost = next((call for call in undelivered if self._attempts[call.key] < _ATTEMPTS), None)
+        if lost is not None:
+            self._attempts[lost.key] += 1
+        return lost
