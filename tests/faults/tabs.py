@@ -83,6 +83,8 @@ class Tab:
         self.messages: list[dict[str, Any]] = []
         self.sent: list[tuple[str, dict[str, Any], frozenset[str]]] = []
         """The answers of this tab's, to send them again."""
+        self.is_stale = False
+        """It must reload before it can go on."""
         self._name = name
         self._said = 0
 
@@ -93,13 +95,14 @@ class Tab:
         return await self._turn(f"{self._name}-{self._said}", words, f"say {words!r}", **body)
 
     async def edit(self, message_id: str, words: str) -> ClientStream:
+        """Say something else in the place of this message."""
+        self._drop_from(message_id)
         return await self._turn(message_id, words, "edit", messageId=message_id)
 
     async def regenerate(self, message_id: str) -> ClientStream:
         """A new answer in the place of this one."""
-        before = next(place for place, message in enumerate(self.messages) if message["id"] == message_id)
-        asked = [message for message in self.messages[:before] if message["role"] == "user"]
-        body = {"trigger": "regenerate-message", "messageId": message_id, "messages": asked[-1:]}
+        self._drop_from(message_id)
+        body = {"trigger": "regenerate-message", "messageId": message_id, "messages": self.messages[-1:]}
         return await self.post("regenerate", {"id": self._chat_id, **body})
 
     async def decide(self, part: Part, *, approved: bool, form: str = "the tool's part") -> ClientStream:
@@ -139,6 +142,7 @@ class Tab:
     async def reload(self) -> ClientStream:
         read = await exchange(self.app, method="GET", path=self._path("/messages"), headers=self._headers)
         self.messages = json.loads(read.body) if read.status == 200 else []
+        self.is_stale = False
         return self._note(ClientStream(request=f"{self._name}: reload", status=read.status))
 
     # -- what it shows ------------------------------------------------------------------------------------------------
@@ -174,6 +178,7 @@ class Tab:
 
     async def _turn(self, message_id: str, words: str, what: str, **body: Any) -> ClientStream:
         message = {"id": message_id, "role": "user", "parts": [{"type": "text", "text": words}]}
+        self.messages.append(message)
         return await self.post(what, {"id": self._chat_id, "trigger": "submit-message", "messages": [message], **body})
 
     async def _request(
@@ -215,7 +220,14 @@ class Tab:
         if message is None:
             message = {"id": message_id, "role": "assistant", "parts": []}
             self.messages.append(message)
-        fold_into(message, Answer(status, copy.deepcopy(list(chunks))))
+        try:
+            fold_into(message, Answer(status, copy.deepcopy(list(chunks))))
+        except (AssertionError, KeyError):  # about calls that another tab has seen, and this one has not
+            self.is_stale = True
+
+    def _drop_from(self, message_id: str) -> None:
+        place = next(place for place, message in enumerate(self.messages) if message["id"] == message_id)
+        del self.messages[place:]
 
     def _message_of(self, part: Part) -> dict[str, Any]:
         call_id = part["toolCallId"]

@@ -245,7 +245,7 @@ def _named(calls: Sequence[_Call], wire_id: str, shown_input: Any) -> _Call | No
 def _of_streams_about(world: World, call: _Call, shown: Sequence[tuple[ClientStream, _Shown]]) -> Iterator[str]:
     for _, one in shown:
         yield from _of_shown(world, call, one, may_doubt=world.record_was_unreadable)
-    for stream in world.streams:
+    for stream in world.streams if not call.was_deleted else ():
         state = stream.recorded_then.get(call.key, "")
         is_due = call.key.call_id in stream.answered and state in ("done", "failed", "outcome-unknown")
         if is_due and stream.status == 200 and not stream.was_left and call.tool not in world.browser_tools:
@@ -305,8 +305,9 @@ def _is_true(call: _Call, shown: _Shown) -> bool:
             return shown.state == "output-error" and "unknown" in told
         case "denied" | "expired":
             return shown.state in ("output-error", "output-denied")
-        case _:
-            return shown.state == "output-error" and call.has_ended
+        case _:  # what was deleted or taken back while it waited has ended with that
+            has_ended = call.has_ended or call.was_deleted or not call.is_kept
+            return has_ended and shown.state in ("output-error", "output-denied")
 
 
 # -- told -------------------------------------------------------------------------------------------------------------
