@@ -68,16 +68,22 @@ class World:
 
 async def look(app: ASGIApp, store: Store, sessions: BaseSessionService, chat: ChatKey, **seen: Any) -> World:
     """The world as it is now. `seen`: the evidence that only the test has."""
-    app_name, user_id, chat_id = chat
-    read = await exchange(app, method="GET", path=f"/api/chat/{chat_id}/messages", headers={"x-user": user_id})
+    path, headers = f"/api/chat/{chat.chat_id}/messages", {"x-user": chat.user_id}
+    read = await exchange(app, method="GET", path=path, headers=headers)
     reload = ClientStream(request="GET messages", status=read.status)
+    history = json.loads(read.body) if read.status == 200 else None
+    seen["streams"] = [*seen.get("streams", ()), reload]
+    return await look_into(store, sessions, chat, history=history, **seen)
+
+
+async def look_into(store: Store, sessions: BaseSessionService, chat: ChatKey, **seen: Any) -> World:
+    """The same, where the history was read elsewhere."""
+    app_name, user_id, chat_id = chat
     session = await sessions.get_session(app_name=app_name, user_id=user_id, session_id=chat_id)
     return World(
         chat=chat,
         records=(await store.read(chat)).approvals,
         audit=await store.audit(chat),
         events=session.events if session else (),
-        streams=[*seen.pop("streams", ()), reload],
-        history=json.loads(read.body) if read.status == 200 else None,
         **seen,
     )
