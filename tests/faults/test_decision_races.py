@@ -12,6 +12,7 @@ from random import Random
 from typing import Any, NamedTuple
 
 import pytest
+from google.adk.sessions import BaseSessionService, DatabaseSessionService
 
 from adk_stream_protocol.protocol.approvals import Approval, ChatKey, State
 from adk_stream_protocol.store import open_store
@@ -23,6 +24,9 @@ from security.bank import answer_body, approval_of
 from support.apps import figure
 from support.asgi import exchange
 from support.databases import postgres_url, sqlite_url
+from support.evidence import ClientStream, look_into
+from support.tool_log import ToolLog
+from support.truth import disagreements
 
 APPROVALS = 1_000
 DECISIONS = 8
@@ -79,26 +83,38 @@ def check_told(asked: Asked, records: Sequence[Approval], told: Sequence[tuple[i
         assert answer.chunks[-1]["type"] == "finish"
 
 
-def check_recorded(records: Sequence[Approval], audit: Sequence[AuditEntry], effects: Counter[str]) -> None:
+def check_recorded(records: Sequence[Approval], audit: Sequence[AuditEntry]) -> None:
     for record in records:
-        assert record.state in (State.DONE, State.DENIED)
         moves = [entry.state for entry in audit if entry.call == record.call]
         if record.state is State.DONE:
             assert moves == ["pending", "approved", "claimed", "started", "done"]
         else:
             assert moves == ["pending", "denied"]
-        assert effects[record.call.call_id] == (record.state is State.DONE)
+
+
+async def check_chat(
+    store: Store, sessions: BaseSessionService, asked: Asked, told: Sequence[tuple[int, str]], **seen: Any
+) -> Counter[str]:
+    """`seen`: the history of the chat, and what its tool has done."""
+    chat = ChatKey("payer", "ann", asked.chat_id)
+    answers = [
+        ClientStream(request="a decision", status=status, chunks=read(status, body).chunks) for status, body in told
+    ]
+    world = await look_into(store, sessions, chat, streams=answers, **seen)
+    assert len(world.records) == len(asked.answer.approvals)
+    check_told(asked, world.records, told)
+    check_recorded(world.records, world.audit)
+    assert disagreements(world) == []
+    return Counter(record.state.value for record in world.records)
 
 
 # -- the races --------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.figures
-def test_one_decision_wins_in_one_process(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    effects = tmp_path / "effects"
-
+def test_one_decision_wins_in_one_process(capsys: pytest.CaptureFixture[str]) -> None:
     async def scenario() -> Counter[str]:
-        paying, random, states = PayingApp("memory", effects), Random(5), Counter[str]()
+        paying, random, states = PayingApp("memory", ToolLog()), Random(5), Counter[str]()
 
         async def send(request: Request) -> tuple[int, str]:
             path, body = request["path"], request["body"]
@@ -109,25 +125,16 @@ def test_one_decision_wins_in_one_process(tmp_path: Path, capsys: pytest.Capture
             chat_id = f"c{states.total()}"
             asked = Asked.of(chat_id, *await send(question(chat_id, random.choice(CALLS))))
             told = await asyncio.gather(*(send(asked.decision(random)) for _ in range(DECISIONS)))
-            states += await check_chat(paying.store, asked, told, Counter(effects_in(effects)))
+            states += await check_in_process(paying, asked, told)
         return states
 
     report(capsys, "memory", lambda: asyncio.run(scenario()))
 
 
-def effects_in(path: Path) -> list[str]:
-    return path.read_text().split() if path.exists() else []
-
-
-async def check_chat(
-    store: Store, asked: Asked, told: Sequence[tuple[int, str]], effects: Counter[str]
-) -> Counter[str]:
-    chat = ChatKey("payer", "ann", asked.chat_id)
-    records = (await store.read(chat)).approvals
-    assert len(records) == len(asked.answer.approvals)
-    check_told(asked, records, told)
-    check_recorded(records, await store.audit(chat), effects)
-    return Counter(record.state.value for record in records)
+async def check_in_process(paying: PayingApp, asked: Asked, told: Sequence[tuple[int, str]]) -> Counter[str]:
+    messages = await exchange(paying.app, method="GET", path=f"/api/chat/{asked.chat_id}/messages")
+    runs, history = paying.log.runs(asked.chat_id), json.loads(messages.body)
+    return await check_chat(paying.store, paying.sessions, asked, told, runs=runs, history=history)
 
 
 Database = Callable[[], AbstractContextManager[str]]
@@ -158,21 +165,25 @@ def _race_workers(pool: WorkerPool, url: str) -> Counter[str]:
                 worker.send([chat.decision(random) for chat in asked for _ in range(each)])
             told = [iter(one.answers()), iter(other.answers())]
             by_chat = [[next(answers) for answers in told for _ in range(each)] for _ in asked]
-            states += asyncio.run(_check_chats(url, asked, by_chat, pool.effects()))
+            histories = one.serve([{"method": "GET", "path": f"/api/chat/{chat_id}/messages"} for chat_id in chats])
+            states += asyncio.run(_check_chats(url, asked, by_chat, histories, pool.log))
     return states
 
 
 async def _check_chats(
-    url: str, asked: Sequence[Asked], told: Sequence[Sequence[tuple[int, str]]], effects: Counter[str]
+    url: str, asked: Sequence[Asked], told: Sequence[Sequence[tuple[int, str]]], histories: Sequence[Any], log: ToolLog
 ) -> Counter[str]:
-    store = open_store(url)
-    try:
-        states = Counter[str]()
-        for each, answers in zip(asked, told, strict=True):
-            states += await check_chat(store, each, answers, effects)
-        return states
-    finally:
-        await store.aclose()
+    store, runs = open_store(url), log.runs()
+    async with DatabaseSessionService(url) as sessions:
+        try:
+            states = Counter[str]()
+            for each, answers, (_, history) in zip(asked, told, histories, strict=True):
+                made = [run for run in runs if run.chat_id == each.chat_id]
+                seen: dict[str, Any] = {"runs": made, "history": json.loads(history)}
+                states += await check_chat(store, sessions, each, answers, **seen)
+            return states
+        finally:
+            await store.aclose()
 
 
 def report(capsys: pytest.CaptureFixture[str], where: str, race: Callable[[], Counter[str]]) -> None:
@@ -189,9 +200,9 @@ def report(capsys: pytest.CaptureFixture[str], where: str, race: Callable[[], Co
 
 
 @pytest.mark.figures
-def test_an_approval_posted_again_and_again_runs_once(tmp_path: Path) -> None:
+def test_an_approval_posted_again_and_again_runs_once() -> None:
     async def scenario() -> None:
-        paying = PayingApp("memory", tmp_path / "effects")
+        paying = PayingApp("memory", ToolLog())
 
         async def send(request: Request) -> tuple[int, str]:
             answer = await exchange(paying.app, path=request["path"], body=request["body"].encode())
@@ -201,7 +212,7 @@ def test_an_approval_posted_again_and_again_runs_once(tmp_path: Path) -> None:
         assert asked.answer.message_id
         approved = post(answer_body("c1", asked.answer.message_id, [approval_of(asked.answer.approvals[0])]))
         told = [await send(approved) for _ in range(figure(REPLAYS))]
-        await check_chat(paying.store, asked, told, Counter(effects_in(tmp_path / "effects")))
-        assert len(effects_in(tmp_path / "effects")) == 1
+        await check_in_process(paying, asked, told)
+        assert len(paying.log.runs()) == 1
 
     asyncio.run(scenario())

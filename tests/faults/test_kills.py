@@ -14,15 +14,17 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
+from google.adk.sessions import DatabaseSessionService
 
-from adk_stream_protocol.protocol.approvals import Approval, ChatKey, State
+from adk_stream_protocol.protocol.approvals import ChatKey, State
 from adk_stream_protocol.store import open_store
-from adk_stream_protocol.store.base import AuditEntry
 from faults.test_decision_races import Asked, Request, post, question, read
 from faults.workers.paying_app import STEPS, Death
 from faults.workers.pool import Worker, WorkerDied, WorkerPool
 from security.bank import answer_body, approval_of
 from support.databases import postgres_url, sqlite_url
+from support.evidence import World, look_into
+from support.truth import disagreements
 
 FULL_SIZE = bool(os.environ.get("FULL_SIZE"))
 KILLS = 1_000 if FULL_SIZE else 50
@@ -32,7 +34,6 @@ BATCH = 5 * len(STEPS)
 AT_A_TIME = 6
 
 BEGUN = ("after_start", "after_effect")
-UNKNOWN = "Whether it took effect is unknown"
 
 Database = Callable[[], AbstractContextManager[str]]
 
@@ -109,10 +110,15 @@ def until(condition: Callable[[], bool]) -> None:
 
 def messages_of(worker: Worker, victims: Sequence[Victim]) -> Iterator[Any]:
     """The assistant's message of each chat; None while it is being written."""
+    for history in histories_of(worker, victims):
+        yield next((message for message in history if message["role"] == "assistant"), None)
+
+
+def histories_of(worker: Worker, victims: Sequence[Victim]) -> Iterator[Any]:
     told = worker.serve([{"method": "GET", "path": f"/api/chat/{victim.chat_id}/messages"} for victim in victims])
     for status, body in told:
         assert status == 200
-        yield next((message for message in json.loads(body) if message["role"] == "assistant"), None)
+        yield json.loads(body)
 
 
 def _is_settled(message: Any) -> bool:
@@ -127,57 +133,40 @@ def _calls(message: Any) -> list[Any]:
 
 
 async def check(url: str, pool: WorkerPool, victims: Sequence[Victim]) -> Counter[str]:
-    effects, states = pool.effects(), Counter[str]()
+    runs, states = pool.log.runs(), Counter[str]()
     with pool.worker() as worker:
-        messages = list(messages_of(worker, victims))
+        histories = list(histories_of(worker, victims))
     store = open_store(url)
-    try:
-        for victim, message in zip(victims, messages, strict=True):
-            chat = ChatKey("payer", "ann", victim.chat_id)
-            records = {record.call.call_id: record for record in (await store.read(chat)).approvals}
-            check_records(victim, records, await store.audit(chat), effects)
-            check_message(victim, records, message)
-            states += Counter(record.state.value for record in records.values())
-        return states
-    finally:
+    async with DatabaseSessionService(url) as sessions:
+        for victim, history in zip(victims, histories, strict=True):
+            chat, made = ChatKey("payer", "ann", victim.chat_id), [run for run in runs if run.chat_id == victim.chat_id]
+            world = await look_into(store, sessions, chat, history=history, runs=made)
+            assert disagreements(world) == [], victim.step
+            check_step(victim, world)
+            states += Counter(record.state.value for record in world.records)
         await store.aclose()
+    return states
 
 
-def check_records(
-    victim: Victim, records: dict[str, Approval], audit: Sequence[AuditEntry], effects: Counter[str]
-) -> None:
+def check_step(victim: Victim, world: World) -> None:
+    """What is more than the truth: how much of the work was saved, and that the model has answered."""
+    records = {record.call.call_id: record for record in world.records}
     assert sorted(records) == sorted(victim.call_ids)
-    for call_id, record in records.items():
-        moves = Counter(entry.state for entry in audit if entry.call == record.call)
-        assert moves["started"] == 1, (victim.step, moves)
-        if record.state is State.DONE:
-            assert effects[call_id] == 1, victim.step
-        else:
-            assert record.state is State.UNKNOWN, victim.step
-            assert effects[call_id] <= 1, victim.step
-    unknown = [call_id for call_id, record in records.items() if record.state is State.UNKNOWN]
+    moves = Counter(entry.state for entry in world.audit)
+    assert moves["started"] == len(records), (victim.step, moves)
+    made = [run.call.call_id for run in world.runs]
+    unknown = [call_id for call_id in victim.call_ids if records[call_id].state is State.UNKNOWN]
     if victim.step in BEGUN:
         assert unknown
-        assert effects[unknown[0]] == (victim.step == "after_effect") or len(unknown) > 1
+        assert (unknown[0] in made) == (victim.step == "after_effect") or len(unknown) > 1
     elif victim.step == "after_record":  # the others' tools may have been at work
         assert len(unknown) < len(records)
     else:
         assert not unknown, victim.step
-
-
-def check_message(victim: Victim, records: dict[str, Approval], message: Any) -> None:
-    told: list[Any] = []
-    assert [part["toolCallId"] for part in _calls(message)] == victim.call_ids
-    for number, part in enumerate(_calls(message)):
-        if records[part["toolCallId"]].state is State.DONE:
-            assert (part["state"], part["output"]) == ("output-available", {"paid": number + 1}), victim.step
-            told.append(part["output"])
-        else:
-            assert part["state"] == "output-error"
-            assert UNKNOWN in part["errorText"]
-            told.append({"error": part["errorText"]})
-    said = [part["text"] for part in message["parts"] if part["type"] == "text"]
     if victim.step != "after_append":  # the model knew the result, and its answer died with the worker
+        message = next(message for message in world.history or () if message["role"] == "assistant")
+        told = [part.get("output", {"error": part.get("errorText")}) for part in _calls(message)]
+        said = [part["text"] for part in message["parts"] if part["type"] == "text"]
         assert said == [f"I was told {json.dumps(told)}"], victim.step
 
 

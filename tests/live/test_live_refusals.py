@@ -144,8 +144,8 @@ class FragileStore(MemoryStore):
         return await super().add(approval)
 
     async def compare_and_set(self, old: Approval, *steps: Approval, lease: Lease | None = None) -> bool:
-        for step in steps:
-            self._fail(step.state)
+        for moved in steps:
+            self._fail(moved.state)
         return await super().compare_and_set(old, *steps, lease=lease)
 
     async def read(self, chat: ChatKey, call: Any = None) -> Snapshot:

@@ -11,7 +11,7 @@ from typing import Any
 
 from google.adk.agents import LlmAgent
 from google.adk.sessions import InMemorySessionService
-from google.adk.tools import FunctionTool
+from google.adk.tools import FunctionTool, ToolContext
 
 from adk_stream_protocol import ChatBridge, client_tool
 from adk_stream_protocol.protocol.approvals import ChatKey
@@ -19,6 +19,7 @@ from adk_stream_protocol.store.memory import MemoryStore
 from adk_stream_protocol.testing import Answer, ChatClient, Reply, ScriptedModel, call
 from support.apps import app_of, user_of
 from support.asgi import Exchange, exchange
+from support.tool_log import ToolLog
 
 Part = dict[str, Any]
 
@@ -36,6 +37,7 @@ def locate() -> dict[str, Any]:  # pyright: ignore
 class Bank:
     def __init__(self, *replies: Reply, store: MemoryStore | None = None, **options: Any) -> None:
         self.runs: list[Any] = []
+        self.log = ToolLog()
         self.store = store or MemoryStore()
         self.sessions = InMemorySessionService()
         self.model = ScriptedModel(replies)
@@ -57,10 +59,11 @@ class Bank:
     def gated_pay(self) -> FunctionTool:
         return FunctionTool(self.pay, require_confirmation=True)
 
-    async def pay(self, amount: float, to: str) -> dict[str, Any]:
+    async def pay(self, amount: float, to: str, tool_context: ToolContext) -> dict[str, Any]:
         """Send money."""
-        self.runs.append(("pay", amount, to))
-        return {"paid": amount}
+        with self.log.running("pay", tool_context, amount=amount, to=to):
+            self.runs.append(("pay", amount, to))
+            return {"paid": amount}
 
     async def balance(self) -> dict[str, Any]:
         """Tell how much there is."""

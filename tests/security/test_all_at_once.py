@@ -12,9 +12,12 @@ from google.adk.models.llm_request import LlmRequest
 from adk_stream_protocol.protocol.approvals import TABLE, State
 from adk_stream_protocol.store.memory import MemoryStore
 from adk_stream_protocol.testing import call
+from faults.tabs import chunks_of
 from security.bank import Asked, Bank, approval_of, output_of
 from support.apps import figure
 from support.asgi import Exchange, exchange
+from support.evidence import ClientStream, look
+from support.truth import disagreements
 
 SCHEDULES = 500
 
@@ -91,19 +94,23 @@ async def check(asked: Asked, done: list[tuple[str, Exchange]]) -> None:
     for found in {entry.call for entry in trail}:
         moves = pairwise(State(entry.state) for entry in trail if entry.call == found)
         assert set(moves) <= {(before, after) for (before, _), after in TABLE.items()}
-    started = [entry.call for entry in trail if entry.state == "started"]
-    approved = [entry.call for entry in trail if entry.state == "approved" and entry.tool == "pay"]
-    assert len(started) == len(set(started))
-    assert set(started) <= set(approved)
-    assert len(bank.runs) <= len(started)
     assert bank.bridge.running("ann", asked.chat_id) is None
-    lease = await bank.store.acquire(asked.chat, 1)
-    assert lease is not None, "a lease stays behind"
-    await bank.store.release(lease)
     actions = {action for action, _ in done}
     if not actions & {"say", "regenerate"} and any(a == "delete" and e.status == 204 for a, e in done):
         assert (await bank.store.read(asked.chat)).approvals == []
         assert (await bank.sessions.list_sessions(app_name="bank", user_id="ann")).sessions == []
+    streams = [streamed(action, answer) for action, answer in done]
+    known: dict[str, Any] = {"runs": bank.log.runs(), "streams": streams, "browser_tools": frozenset({"play"})}
+    world = await look(bank.app, bank.store, bank.sessions, asked.chat, is_settled=False, **known)
+    assert disagreements(world) == []
+    last_words = {"id": "m-3", "role": "user", "parts": [{"type": "text", "text": "Bye."}]}
+    assert (await bank.post({"id": asked.chat_id, "messages": [last_words]})).status == 200, "a lease stays behind"
+
+
+def streamed(action: str, answer: Exchange) -> ClientStream:
+    is_stream = answer.headers.get("content-type", "").startswith("text/event-stream")
+    chunks = chunks_of(answer.body) if is_stream else []
+    return ClientStream(request=action, status=answer.status, chunks=chunks)
 
 
 @pytest.mark.figures

@@ -12,7 +12,7 @@ from google.adk.sessions import InMemorySessionService
 from adk_stream_protocol import ChatBridge, Limits
 from adk_stream_protocol.protocol import approvals
 from adk_stream_protocol.protocol.approvals import Approval, State
-from adk_stream_protocol.store.base import Lease, advance
+from adk_stream_protocol.store.base import advance
 from adk_stream_protocol.store.memory import MemoryStore
 from adk_stream_protocol.testing import call
 from security.bank import Asked, Bank
@@ -37,11 +37,11 @@ class SlowStore(MemoryStore):
         self.is_reached = asyncio.Event()
         self.goes_on = asyncio.Event()
 
-    async def compare_and_set(self, old: Approval, new: Approval, lease: Lease | None = None) -> bool:
-        if new.state is self._before:
+    async def compare_and_set(self, old: Approval, *new: Any, **options: Any) -> bool:
+        if any(isinstance(step, Approval) and step.state is self._before for step in new):
             self.is_reached.set()
             await self.goes_on.wait()
-        return await super().compare_and_set(old, new, lease)
+        return await super().compare_and_set(old, *new, **options)
 
 
 async def look_for_lost_runs(bridge: ChatBridge, asked: Asked, clock: Clock) -> None:

@@ -96,7 +96,7 @@ async def live_app(
     end_soon(bridge)
     await bridge.aclose()
     await nothing_left()
-    assert not bridge._listeners  # pyright: ignore
+    assert not bridge._live._listeners  # pyright: ignore
 
 
 async def nothing_left() -> None:

@@ -5,7 +5,6 @@ import os
 import re
 import signal
 from collections.abc import AsyncGenerator
-from pathlib import Path
 from typing import Any, NamedTuple
 
 from fastapi import FastAPI
@@ -21,16 +20,17 @@ from pydantic import PrivateAttr
 from adk_stream_protocol import ChatBridge, Limits
 from adk_stream_protocol.protocol.approvals import Approval, State
 from adk_stream_protocol.store import open_store
-from adk_stream_protocol.store.base import Acquired, Lease, Store
+from adk_stream_protocol.store.base import Store
 from adk_stream_protocol.testing import call
 from support.apps import app_of, user_of
+from support.tool_log import ToolLog
 
 # Where a process can die, in the order of events.
 STEPS = (
     "before_decision",
     "after_decision",
     "after_lease",
-    "after_claim",
+    "before_claim",
     "after_start",
     "after_effect",
     "after_record",
@@ -53,7 +53,6 @@ class Death(NamedTuple):
 
 _STEP_AFTER = {
     State.APPROVED: "after_decision",
-    State.CLAIMED: "after_claim",
     State.STARTED: "after_start",
     State.DONE: "after_record",
 }
@@ -69,13 +68,20 @@ class MortalStore:
     def __getattr__(self, name: str) -> Any:
         return getattr(self._store, name)
 
-    async def compare_and_set(self, old: Approval, *steps: Approval, lease: Lease | None = None) -> bool:
-        is_set = await self._store.compare_and_set(old, *steps, lease=lease)
-        if is_set and steps[-1].state in _STEP_AFTER:
-            self._death.at(_STEP_AFTER[steps[-1].state])
+    async def compare_and_set(self, old: Approval, *new: Any, **options: Any) -> bool:
+        """`new`: the steps of a call, which a store takes one by one or several at once."""
+        states = [step.state for step in new if isinstance(step, Approval)]
+        if old.state is State.PENDING:
+            self._death.at("before_decision")
+        if State.CLAIMED in states:
+            self._death.at("before_claim")
+        is_set = await self._store.compare_and_set(old, *new, **options)
+        for state in states if is_set else ():
+            if state in _STEP_AFTER:
+                self._death.at(_STEP_AFTER[state])
         return is_set
 
-    async def acquire(self, chat: Any, lasts_s: float, changes: Any = ()) -> Acquired:
+    async def acquire(self, chat: Any, lasts_s: float, changes: Any = ()) -> Any:
         if changes:
             self._death.at("before_decision")
         acquired = await self._store.acquire(chat, lasts_s, changes)
@@ -85,9 +91,9 @@ class MortalStore:
             self._death.at("after_lease")
         return acquired
 
-    async def release(self, lease: Lease, delivered: Any = ()) -> None:
+    async def release(self, *about: Any, **options: Any) -> None:
         self._death.at("after_answer")
-        await self._store.release(lease, delivered)
+        await self._store.release(*about, **options)
 
 
 class PayingModel(BaseLlm):
@@ -118,14 +124,15 @@ class PayingModel(BaseLlm):
 class PayingApp:
     """Approvals and sessions in one database, or both in memory."""
 
-    def __init__(self, database: str, effects: Path, *, death: Death | None = None, lease_s: float = 10) -> None:
+    def __init__(self, database: str, log: ToolLog, *, death: Death | None = None, lease_s: float = 10) -> None:
         death = death or Death()
+        self.log = log
 
         async def pay(amount: int, tool_context: ToolContext) -> dict[str, Any]:
             """Send money."""
-            _append(effects, f"{tool_context.function_call_id}\n")
-            death.at("after_effect")
-            return {"paid": amount}
+            with log.running("pay", tool_context, amount=amount):
+                death.at("after_effect")
+                return {"paid": amount}
 
         tools = [FunctionTool(pay, require_confirmation=True)]
         agent = LlmAgent(name="payer", model=PayingModel(death), tools=tools)
@@ -143,12 +150,3 @@ class PayingApp:
         await self.store.aclose()
         if isinstance(self.sessions, DatabaseSessionService):
             await self.sessions.close()
-
-
-def _append(path: Path, line: str) -> None:
-    """In one write, so that lines of several processes do not mix, and what was written outlives its process."""
-    file = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
-    try:
-        os.write(file, line.encode())
-    finally:
-        os.close(file)

@@ -13,6 +13,7 @@ from typing import Any, Self
 
 from faults.workers import worker
 from faults.workers.paying_app import Death
+from support.tool_log import ToolLog
 
 TESTS = Path(__file__).parents[2]
 PATIENCE_S = 120
@@ -60,6 +61,7 @@ class WorkerPool:
     def __init__(self, database: str, folder: Path) -> None:
         self._database = database
         self._effects = folder / "effects"
+        self.log = ToolLog(self._effects)
 
     def worker(self, *, death: Death | None = None, lease_s: float = 10) -> Worker:
         ours, theirs = socket.socketpair()
@@ -71,7 +73,7 @@ class WorkerPool:
 
     def effects(self) -> Counter[str]:
         """How often each payment was made, by the ids of the calls."""
-        return Counter(self._effects.read_text().split() if self._effects.exists() else [])
+        return Counter(run.call.call_id for run in self.log.runs())
 
 
 @cache

@@ -18,12 +18,13 @@ from typing import Any
 
 from faults.workers.paying_app import Death, PayingApp
 from support.asgi import exchange
+from support.tool_log import ToolLog
 
 MAX_LINE_BYTES = 2**26
 
 
 async def work(connection: socket.socket, database: str, effects: str, death: list[Any], lease_s: float) -> None:
-    paying = PayingApp(database, Path(effects), death=Death(*death), lease_s=lease_s)
+    paying = PayingApp(database, ToolLog(Path(effects)), death=Death(*death), lease_s=lease_s)
     reader, writer = await asyncio.open_connection(sock=connection, limit=MAX_LINE_BYTES)
     while line := await reader.readline():
         order = json.loads(line)
@@ -48,7 +49,7 @@ async def _answer(paying: PayingApp, method: str, path: str, body: str = "") -> 
 async def _warm_up() -> None:
     """ADK imports much of itself in its first run."""
     with tempfile.TemporaryDirectory() as folder:
-        paying = PayingApp(f"sqlite+aiosqlite:///{folder}/warm.db", Path(folder, "effects"))
+        paying = PayingApp(f"sqlite+aiosqlite:///{folder}/warm.db", ToolLog())
         message = {"id": "m", "role": "user", "parts": [{"type": "text", "text": "1"}]}
         await _answer(paying, "POST", "/api/chat", json.dumps({"id": "warm", "messages": [message]}))
         await paying.aclose()
