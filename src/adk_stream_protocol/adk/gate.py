@@ -230,7 +230,11 @@ class ApprovalGate(BasePlugin):
                 return None
             _take_back_question(tool_context)
             return {"error": _NO_CLIENT}
-        replaced = await self._after(call, tool_args, tool_context, result)
+        try:
+            replaced = await self._after(call, tool_args, tool_context, result)
+        except BaseException:
+            call.run.end(call.key)
+            raise
         response = result if replaced is None else replaced
         is_left = tool.is_long_running and not response
         call.run.end(call.key, has_result=not is_left)
@@ -304,12 +308,14 @@ class ApprovalGate(BasePlugin):
             return None
         is_cancelled = isinstance(error, asyncio.CancelledError)
         instead: dict[str, Any] | None = None
-        if call.is_started:
-            if is_cancelled:  # stopped half-way: it may have had its effect
-                await call.lose()
-            else:
-                instead = await call.fail(_failed(tool), {})
-        call.run.end(call.key)
+        try:
+            if call.is_started:
+                if is_cancelled:  # stopped half-way: it may have had its effect
+                    await call.lose()
+                else:
+                    instead = await call.fail(_failed(tool), {})
+        finally:
+            call.run.end(call.key)
         is_unknown = type(tool) is BaseTool  # of a call that names no tool; ADK tells the model which there are
         if call.run.live is None or is_unknown or is_cancelled:
             return instead

@@ -71,6 +71,9 @@ class LeasedChat:
 
     def lose_calls(self) -> None:
         """The run is over. What it has begun and not ended is unknown to everybody."""
+        self.at_work.clear()
+        self.unstored.clear()
+        self._idle.set()
         for call, record in self.records.items():
             if record.state is State.STARTED and record.run == self.lease.token:
                 self.records[call] = msgspec.structs.replace(record, state=State.UNKNOWN)
