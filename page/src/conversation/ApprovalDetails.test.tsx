@@ -170,6 +170,14 @@ describe("the deadline", () => {
     expect(onDecide).not.toHaveBeenCalled();
   });
 
+  test("has not passed in its last second", () => {
+    show([assistant(...asked({ deadline: "2026-01-01T12:00:01.900Z" }))]);
+    act(() => vi.advanceTimersByTime(1_000));
+    expect(button(/^Approve /).disabled).toBe(false);
+    act(() => vi.advanceTimersByTime(1_000));
+    expect(button(/^Approve /).disabled).toBe(true);
+  });
+
   test("lets the agent be told that it has passed", () => {
     const { onDecide } = show([assistant(...asked({ deadline: GONE }))]);
     press("Tell the agent");
