@@ -10,9 +10,16 @@ import { answerCall, runTool } from "./tools.ts";
 
 const isNew = location.hash === "";
 const id = (location.hash ||= `#${generateId()}`).slice(1); // in the address: a reload finds the chat again
-const history: UIMessage[] = isNew ? [] : await fetch(`/api/chat/${id}/messages`).then((r) => (r.ok ? r.json() : []));
+const loaded = isNew ? undefined : await fetch(`/api/chat/${id}/messages`);
+const history: UIMessage[] = loaded?.ok ? await loaded.json() : [];
+const running = loaded?.headers.get("x-adk-running"); // the answer that the history leaves out: it is being told
 let liveEnd: Promise<unknown> = Promise.resolve(); // a live session takes no turns over HTTP
-const http = new DefaultChatTransport({ api: "/api/chat", fetch: (...args) => liveEnd.then(() => fetch(...args)) });
+const http = new DefaultChatTransport({
+  api: "/api/chat",
+  fetch: (...args) => liveEnd.then(() => fetch(...args)),
+  // By its name an answer is found also when it has just ended.
+  prepareReconnectToStreamRequest: ({ api, id, requestMetadata: name = "" }) => ({ api: `${api}/${id}/stream${name}` }),
+});
 const live = new LiveChatTransport({ url: "/api/chat/live" });
 
 function App() {
@@ -30,7 +37,10 @@ function App() {
   const isBusy = status === "submitted" || status === "streaming" || waiting.length > 0;
 
   // What ran when the page was loaded is read on, and what waited for the browser is done.
-  useEffect(() => void chat.resumeStream().then(() => runPendingCalls(chat, runTool)), []);
+  useEffect(() => {
+    const resumed = running ? chat.resumeStream({ metadata: `?message=${running}` }) : Promise.resolve();
+    void resumed.then(() => runPendingCalls(chat, runTool));
+  }, []);
   useEffect(() => (isLive ? bindChat(chat, live) : live.close()), [isLive]);
   const switchMode = () => {
     if (isLive) liveEnd = fetch(`/api/chat/${id}/stop`, { method: "POST" }).catch(() => {});

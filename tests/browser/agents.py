@@ -55,6 +55,8 @@ class Parrot(ScriptedLiveModel):
                 return [call("adk_request_input", message="Which city?")]
             case ["consent"]:
                 return [call("read_calendar")]
+            case ["order"]:
+                return [call("order", item=words.split(maxsplit=1)[1])]
             case ["book"]:
                 return [call("book_seat")]
             case ["hand"]:
@@ -95,6 +97,14 @@ def book_seat(tool_context: ToolContext) -> dict[str, Any]:
     return {"booked": tool_context.tool_confirmation.payload}
 
 
+def order(item: str, tool_context: ToolContext) -> dict[str, str]:
+    """Order something, of which the question speaks as well."""
+    if tool_context.tool_confirmation is None:
+        tool_context.request_confirmation(hint=f"Order {item} for you?")
+        return {"error": "This tool call requires confirmation, please approve or reject."}
+    return {"ordered": item}
+
+
 class Librarian(ScriptedModel):
     model: str = "librarian"
 
@@ -107,6 +117,7 @@ def parrot() -> LlmAgent:
         FunctionTool(process_payment, require_confirmation=True),
         FunctionTool(read_calendar),
         FunctionTool(book_seat),
+        FunctionTool(order),
         request_input,
     ]
     librarian = LlmAgent(name="librarian", description="Knows books.", model=Librarian())

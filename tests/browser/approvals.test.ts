@@ -1,5 +1,6 @@
 /** What a person may rely on when something waits for a decision. */
 import assert from "node:assert/strict";
+import { axeViolations } from "./axe.ts";
 import { eventually, MODES, visit } from "./harness.ts";
 
 const PAYMENT = "Send 50 dollars to Hanako";
@@ -155,6 +156,22 @@ visit("what a tool proposes may be changed before it is approved", { agent: "par
   await proposal.fill('{"seat": "2B"}');
   await chat.accept();
   await chat.shows(/I was told: .*"booked": \{"seat": "2B"\}/);
+});
+
+visit("characters that are not seen are marked where a person decides", { agent: "parrot" }, async ({ chat }) => {
+  await chat.say("order pens\u202eefink\u200b 👩‍👧");
+  await chat.approve.first().waitFor();
+  const card = chat.cards("needs your go-ahead").first();
+  await card.getByText("Contains invisible characters").waitFor();
+  const shown = await card.innerText();
+  assert.doesNotMatch(shown, /[\u202e\u200b]/);
+  const marked = "pensU\\+202EefinkU\\+200B 👩‍👧";
+  assert.match(shown, new RegExp(`Order ${marked} for you\\?`), "the hint");
+  assert.match(shown, new RegExp(`item\\s+${marked}`), "the argument");
+  assert.equal(await card.getByRole("img", { name: "invisible character U+202E" }).count(), 2);
+  assert.deepEqual(await axeViolations(chat.page), []);
+  await chat.accept();
+  await chat.shows(/I was told: .*"ordered": "pens\\u202eefink\\u200b/);
 });
 
 visit("a question of the agent's is a form", { agent: "parrot" }, async ({ chat }) => {

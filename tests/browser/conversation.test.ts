@@ -1,7 +1,7 @@
 /** Answers as they stream, and what can be done with them. */
 import assert from "node:assert/strict";
 import type { Locator } from "playwright-core";
-import { eventually, MODES, visit } from "./harness.ts";
+import { endWhileLoading, eventually, MODES, visit } from "./harness.ts";
 
 /** One red point. */
 const PIXEL = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAIAAACQd1PeAAAADElEQVR4nGP4z8AAAAMBAQDJ/pLvAAAAAElFTkSuQmCC";
@@ -36,6 +36,16 @@ for (const mode of MODES) {
     await other.button("Stop").click();
     await other.isIdle();
     await chat.isIdle();
+  });
+
+  visit(`an answer that ends while the page is loaded is shown, ${mode}`, { mode }, async ({ chat }) => {
+    await chat.say(STORY);
+    await chat.shows(BEGINNING);
+    await endWhileLoading(chat.page);
+    await chat.page.reload();
+    await chat.shows(BEGINNING);
+    await chat.isIdle();
+    assert.equal(await chat.answers.count(), 1);
   });
 
   visit(`an image is attached, seen by the model and shown, ${mode}`, { agent: "parrot", mode }, async ({ chat }) => {

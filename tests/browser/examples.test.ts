@@ -9,14 +9,14 @@ import { promisify } from "node:util";
 import type { Browser, Page } from "playwright-core";
 import { build, preview, type PreviewServer } from "../../page/node_modules/vite/dist/node/index.js";
 import { launch } from "./chromium.ts";
-import { addressOf, TOKYO } from "./harness.ts";
+import { addressOf, endWhileLoading, TOKYO } from "./harness.ts";
 
 const ROOT = join(import.meta.dirname, "..", "..");
 /** Where the pinned releases are that the examples name, too. */
 const INSTALLED = ["page", "client", "client/node_modules/@ai-sdk/vue"].map((path) => join(ROOT, path, "node_modules"));
 const TIMEOUT_MS = 15_000;
 /** Comments and empty lines apart, the imports included. */
-const MAX_LINES = { react: 55, vue: 65 };
+const MAX_LINES = { react: 64, vue: 71 };
 
 type Way = "HTTP" | "live";
 
@@ -103,6 +103,16 @@ for (const name of ["react", "vue"] as const) {
         assert.equal(await chat.messages.count(), 6, "a question and an answer each");
       });
     }
+
+    visit("shows an answer that ends while the page is loaded", async (chat) => {
+      await chat.say("tell me a long story");
+      await chat.shows(/^assistant: .*Once upon a time/);
+      await endWhileLoading(chat.page);
+      await chat.page.reload();
+      await chat.shows(/^assistant: .*Once upon a time/);
+      await chat.isIdle();
+      assert.equal(await chat.messages.count(), 2, "a question and an answer");
+    });
 
     visit("hears in a live session what was decided elsewhere", async (chat) => {
       await chat.switchTo("live");

@@ -100,6 +100,15 @@ export async function eventually<T>(what: string, probe: () => Promise<T | undef
   }
 }
 
+/** From now on the answer of the chat ends when the server has read the history, and before the page has it. */
+export async function endWhileLoading(page: Page): Promise<void> {
+  await page.route("**/messages", async (route) => {
+    const response = await route.fetch();
+    await page.request.post(route.request().url().replace(/messages$/, "stop"));
+    await route.fulfill({ response });
+  });
+}
+
 /** Filled as the pages of the context go on. */
 function watch(context: BrowserContext, host: string): string[] {
   const complaints: string[] = [];

@@ -1,8 +1,7 @@
 /** The page: the chats, and the one that is open. */
-import type { UIMessage } from "ai";
 import { useEffect, useState } from "react";
 import { WireLog } from "../wire/log.ts";
-import { apiUrl, ChatsApi } from "./api.ts";
+import { apiUrl, ChatsApi, type History } from "./api.ts";
 import { Panel } from "./Panel.tsx";
 import { Sidebar } from "./Sidebar.tsx";
 import { type OpenChat, useChats } from "./useChats.ts";
@@ -18,7 +17,7 @@ export function App() {
   const [log] = useState(() => new WireLog());
   const chats = useChats(api);
   const { open } = chats;
-  const loaded = useMessages(api, open);
+  const loaded = useHistory(api, open);
   const [mode, setMode] = useSetting("adk-stream-mode", ["chat", "live"], ofThisTab);
   const [inspector, setInspector] = useSetting("adk-stream-inspector", ["closed", "open"], ofThisTab);
   const [isListOpen, setListOpen] = useState(false);
@@ -59,7 +58,7 @@ export function App() {
           api={api}
           log={log}
           open={open}
-          messages={loaded.messages}
+          history={loaded.history}
           title={title}
           agent={agent()}
           mode={mode}
@@ -78,24 +77,26 @@ export function App() {
 }
 
 type Loaded =
-  { state: "ready"; id: string; messages: UIMessage[] } | { state: "loading" } | { state: "failed"; retry(): void };
+  { state: "ready"; id: string; history: History } | { state: "loading" } | { state: "failed"; retry(): void };
 
-function useMessages(api: ChatsApi, { id, isNew }: OpenChat): Loaded {
+const NOTHING: History = { messages: [], running: undefined };
+
+function useHistory(api: ChatsApi, { id, isNew }: OpenChat): Loaded {
   const [loaded, setLoaded] = useState<Loaded>({ state: "loading" });
   const [attempt, setAttempt] = useState(0);
   useEffect(() => {
     if (isNew) return;
     let isWanted = true;
     setLoaded({ state: "loading" });
-    api.messages(id).then(
-      (messages) => isWanted && setLoaded({ state: "ready", id, messages }),
+    api.history(id).then(
+      (history) => isWanted && setLoaded({ state: "ready", id, history }),
       () => isWanted && setLoaded({ state: "failed", retry: () => setAttempt((count) => count + 1) }),
     );
     return () => {
       isWanted = false;
     };
   }, [api, id, isNew, attempt]);
-  if (isNew) return { state: "ready", id, messages: [] };
+  if (isNew) return { state: "ready", id, history: NOTHING };
   // Of the chat before, until the effect has run.
   return loaded.state === "ready" && loaded.id !== id ? { state: "loading" } : loaded;
 }

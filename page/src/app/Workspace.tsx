@@ -1,11 +1,10 @@
 /** One open chat: its conversation, where one writes, and its wire. */
-import type { UIMessage } from "ai";
 import { lazy, Suspense, useCallback, useEffect, useRef, useState } from "react";
 import { ApprovalDock, Conversation, waitingApprovals } from "../conversation/Conversation.tsx";
 import type { Mode, WireLog } from "../wire/log.ts";
 import { PartTicks } from "../wire/PartTicks.tsx";
 import type { Picked } from "../wire/rows.ts";
-import type { ChatsApi } from "./api.ts";
+import type { ChatsApi, History } from "./api.ts";
 import { Composer } from "./Composer.tsx";
 import { readFiles } from "./files.ts";
 import { Header } from "./Header.tsx";
@@ -26,7 +25,7 @@ interface WorkspaceProps {
   api: ChatsApi;
   log: WireLog;
   open: OpenChat;
-  messages: UIMessage[];
+  history: History;
   title: string;
   agent: string;
   mode: Mode;
@@ -41,7 +40,7 @@ interface WorkspaceProps {
 
 export function Workspace({ api, log, open, mode, agent, isInspecting, onInspect, onBegun, ...props }: WorkspaceProps) {
   const { id, isNew } = open;
-  const conversation = useConversation({ api, log, id, isNew, messages: props.messages, mode, onTurn: props.onTurn });
+  const conversation = useConversation({ api, log, id, history: props.history, mode, onTurn: props.onTurn });
   const { chat, isBusy, transport, stop } = conversation;
   const { messages, sendMessage } = chat;
   const composer = useRef<HTMLTextAreaElement>(null);

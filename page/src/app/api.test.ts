@@ -37,12 +37,21 @@ it("asks the documented routes, with ids that need it quoted", async () => {
 
 it("a refusal of the server's is told in its own words", async () => {
   serverThat(new Response('{"error": {"code": "not-found", "message": "There is no such chat."}}', { status: 404 }));
-  const error = await new ChatsApi("").messages("c1").then(
+  const error = await new ChatsApi("").history("c1").then(
     () => undefined,
     (refused: Error) => refused,
   );
   expect(refusalOf(error!)).toBe("There is no such chat.");
   expect(readableError(error!).message).toBe("There is no such chat.");
+});
+
+it("a history comes with the name of the answer that it leaves out", async () => {
+  const api = new ChatsApi("https://example.test/api/chat");
+  const asked = serverThat(Response.json([], { headers: { "x-adk-running": "a1" } }));
+  expect(await api.history("a?b")).toEqual({ messages: [], running: "a1" });
+  expect(asked).toEqual(["GET https://example.test/api/chat/a%3Fb/messages"]);
+  serverThat(Response.json([]));
+  expect(await api.history("c1")).toEqual({ messages: [], running: undefined });
 });
 
 it("refusals of both modes are told from lost connections and from everything else", () => {

@@ -10,6 +10,12 @@ export interface ChatSummary {
   waiting: boolean;
 }
 
+export interface History {
+  messages: UIMessage[];
+  /** The id of an answer that is left out, because it is still being told. */
+  running: string | undefined;
+}
+
 /** What the AI SDK of this page is, so that the server tells everything that it understands. */
 export const SDK_VERSION = 7;
 export const VERSION_HEADER = { "x-ai-sdk-version": String(SDK_VERSION) };
@@ -31,8 +37,10 @@ export class ChatsApi {
     return (await this.#ask("")).json() as Promise<ChatSummary[]>;
   }
 
-  async messages(chatId: string): Promise<UIMessage[]> {
-    return (await this.#ask(`/${encodeURIComponent(chatId)}/messages`)).json() as Promise<UIMessage[]>;
+  async history(chatId: string): Promise<History> {
+    const response = await this.#ask(`/${encodeURIComponent(chatId)}/messages`);
+    const messages = (await response.json()) as UIMessage[];
+    return { messages, running: response.headers.get("x-adk-running") ?? undefined };
   }
 
   /** When this is answered, the next turn may come. */

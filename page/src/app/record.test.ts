@@ -1,6 +1,6 @@
 import type { UIMessage } from "ai";
 import { expect, it } from "vitest";
-import { adoptRecord, hasMovedOn, hasOpenCalls, lacksWords, mayBeRunning } from "./record.ts";
+import { adoptRecord, hasMovedOn, hasOpenCalls, lacksWords } from "./record.ts";
 
 type State = "approval-requested" | "approval-responded" | "input-available" | "output-available" | "output-denied";
 
@@ -57,17 +57,6 @@ it("calls are open that a person or a browser can answer", () => {
   expect(hasOpenCalls(conversation(call("c1", "output-available"), call("c2", "approval-requested")))).toBe(true);
   expect(hasOpenCalls(conversation(call("c1", "input-available")))).toBe(true);
   expect(hasOpenCalls(conversation(call("c1", "output-available")))).toBe(false);
-});
-
-it("an answer that the record leaves out may be running", () => {
-  const shown = conversation(call("c1", "approval-requested"));
-  expect(mayBeRunning(shown, shown)).toBe(false);
-  expect(mayBeRunning(shown, shown.slice(0, 1))).toBe(true);
-  const later: UIMessage[] = [
-    { id: "u2", role: "user", parts: [] },
-    { id: "a2", role: "assistant", parts: [] },
-  ];
-  expect(mayBeRunning([...shown, ...later], [shown[0]!, ...later])).toBe(true);
 });
 
 it("words are missing after the result of a tool, and only there", () => {

@@ -23,12 +23,6 @@ export function adoptRecord(shown: UIMessage[], record: UIMessage[]): UIMessage[
   }));
 }
 
-/** An answer that is being told is left out of the record. */
-export function mayBeRunning(shown: UIMessage[], record: UIMessage[]): boolean {
-  const recorded = new Set(record.map(({ id }) => id));
-  return record.at(-1)?.role !== "assistant" || shown.some(({ id }) => !recorded.has(id));
-}
-
 /** Tools have answered and the agent has said nothing to it: another page may have got the words. */
 export function lacksWords(messages: UIMessage[]): boolean {
   const last = messages.at(-1);

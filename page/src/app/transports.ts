@@ -1,6 +1,6 @@
 /** One transport for `useChat`, whichever way the conversation goes at present. */
 import { LiveChatTransport, type LiveChatTransportOptions, type LiveListener } from "adk-stream-client";
-import { type ChatTransport, DefaultChatTransport, type UIMessage } from "ai";
+import { type AbstractChat, type ChatTransport, DefaultChatTransport, type UIMessage } from "ai";
 import { tappedFetch, tappedWebSocket } from "../wire/taps.ts";
 import type { Mode, WireLog } from "../wire/log.ts";
 import { type ChatsApi, SDK_VERSION, VERSION_HEADER } from "./api.ts";
@@ -101,6 +101,13 @@ function onlyWhatCounts(messages: UIMessage[], messageId: string | undefined): U
   return message === undefined ? [] : [message];
 }
 
+/** By its name an answer can be read also when it has just ended. A socket knows no names: there it must be running. */
+export function resumeAnswer(chat: Pick<AbstractChat<UIMessage>, "resumeStream">, messageId: string): Promise<void> {
+  return chat.resumeStream({ metadata: { message: messageId } satisfies NamedAnswer });
+}
+
+type NamedAnswer = { message: string };
+
 export function createTransport(api: ChatsApi, log: WireLog, mode: Mode): SwitchingTransport {
   const chat = new DefaultChatTransport<UIMessage>({
     api: api.url,
@@ -109,6 +116,10 @@ export function createTransport(api: ChatsApi, log: WireLog, mode: Mode): Switch
     prepareSendMessagesRequest: ({ id, messages, messageId, trigger, body }) => ({
       body: { ...body, id, trigger, messageId, messages: onlyWhatCounts(messages, messageId) },
     }),
+    prepareReconnectToStreamRequest: ({ api: url, id, requestMetadata: named }) => {
+      if (named === undefined) return {}; // whatever is running
+      return { api: `${url}/${encodeURIComponent(id)}/stream?${new URLSearchParams(named as NamedAnswer)}` };
+    },
   });
   const options: LiveChatTransportOptions = {
     url: `${api.url}/live`,

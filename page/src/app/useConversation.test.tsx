@@ -1,99 +1,7 @@
-import { act, cleanup, renderHook, waitFor } from "@testing-library/react";
+import { act, waitFor } from "@testing-library/react";
 import type { UIMessage } from "ai";
-import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
-import { WireLog } from "../wire/log.ts";
-import { ChatsApi } from "./api.ts";
-import { useConversation } from "./useConversation.ts";
-
-const API = "https://example.test/api/chat";
-type Chunk = Record<string, unknown>;
-
-/** A server whose turns are told chunk by chunk, when the test says so. */
-class Server {
-  readonly asked: string[] = [];
-  readonly bodies: { messages: UIMessage[]; messageId?: string; trigger: string }[] = [];
-  record: UIMessage[] = [];
-  running: ReadableStream<Uint8Array> | undefined;
-  turns: (() => Response)[] = [];
-
-  readonly fetch = async (input: RequestInfo | URL, init?: RequestInit): Promise<Response> => {
-    const method = init?.method ?? "GET";
-    const path = String(input).slice(API.length);
-    this.asked.push(`${method} ${path}`);
-    if (path.endsWith("/messages")) return Response.json(this.record);
-    if (path.endsWith("/stream") && this.running !== undefined) return stream(this.running);
-    if (method !== "POST" || path.endsWith("/stop")) return new Response(null, { status: 204 });
-    this.bodies.push(JSON.parse(String(init?.body)));
-    const answer = this.turns.shift();
-    if (answer === undefined) throw new Error("nobody expected this turn");
-    return answer();
-  };
-}
-
-function stream(body: ReadableStream<Uint8Array>): Response {
-  return new Response(body, { headers: { "content-type": "text/event-stream" } });
-}
-
-function told(...chunks: Chunk[]): ReadableStream<Uint8Array> {
-  const text = chunks.map((chunk) => `data: ${JSON.stringify(chunk)}\n\n`).join("");
-  return new Response(`${text}data: [DONE]\n\n`).body!;
-}
-
-const turn =
-  (...chunks: Chunk[]) =>
-  () =>
-    stream(told(...chunks));
-const words = (id: string, text: string): Chunk[] => [
-  { type: "start", messageId: id },
-  { type: "start-step" },
-  { type: "text-start", id: "t" },
-  { type: "text-delta", id: "t", delta: text },
-  { type: "text-end", id: "t" },
-  { type: "finish-step" },
-  { type: "finish", finishReason: "stop" },
-];
-
-const asking: UIMessage = { id: "u1", role: "user", parts: [{ type: "text", text: "Pay" }] };
-const said = (id: string, role: "user" | "assistant", text: string): UIMessage => ({
-  id,
-  role,
-  parts: [{ type: "text", text, state: "done" }],
-});
-const waiting = (id: string, ...calls: string[]): UIMessage => ({
-  id,
-  role: "assistant",
-  parts: [
-    { type: "step-start" },
-    ...calls.map((toolCallId) => ({
-      type: "tool-pay" as const,
-      toolCallId,
-      state: "approval-requested" as const,
-      input: { amount: 1 },
-      approval: { id: `approval-${toolCallId}` },
-    })),
-  ] as UIMessage["parts"],
-});
-
-let server: Server;
-let chatNumber = 0;
-
-beforeEach(() => {
-  server = new Server();
-  vi.stubGlobal("fetch", server.fetch);
-});
-
-afterEach(() => {
-  cleanup();
-  vi.unstubAllGlobals();
-  vi.useRealTimers();
-});
-
-function open(messages: UIMessage[] = [], isNew = messages.length === 0) {
-  const options = { api: new ChatsApi(API), log: new WireLog(), id: `c${++chatNumber}`, isNew, messages };
-  const onTurn = vi.fn();
-  server.record = messages;
-  return { ...renderHook(() => useConversation({ ...options, mode: "chat", onTurn })), id: options.id, onTurn };
-}
+import { describe, expect, it, vi } from "vitest";
+import { asking, type Chunk, open, said, server, stream, turn, waiting, words } from "./testing.ts";
 
 describe("a conversation", () => {
   it("sends only the message that says something new", async () => {
@@ -105,11 +13,17 @@ describe("a conversation", () => {
     expect(onTurn).toHaveBeenCalled();
   });
 
-  it("goes on with a turn that runs already", async () => {
-    server.running = told(...words("a1", "A long story"));
-    const { result, id } = open([asking]);
-    await waitFor(() => expect(result.current.chat.messages.at(-1)).toMatchObject({ id: "a1" }));
-    expect(server.asked).toContain(`GET /${id}/stream`);
+  it("tells of a server that restarts in its words, and asks for the answer again", async () => {
+    const restart = { type: "error", errorText: "The server restarts. Resume the answer, or ask for it again." };
+    server.turns = [turn({ type: "start", messageId: "a1" }, restart), turn(...words("a2", "Hello"))];
+    const { result } = open();
+    await act(() => result.current.chat.sendMessage({ text: "Hi" }));
+    expect(result.current.chat.status).toBe("error");
+    expect(result.current.error?.message).toBe(restart.errorText);
+    await act(() => result.current.retry());
+    expect(server.bodies.map(({ trigger }) => trigger)).toEqual(["submit-message", "regenerate-message"]);
+    await waitFor(() => expect(result.current.chat.messages.at(-1)).toMatchObject({ id: "a2" }));
+    expect(result.current.error).toBeUndefined();
   });
 
   it("asks for nothing before the first turn", async () => {
@@ -237,8 +151,7 @@ describe("a decision", () => {
 
   it("made elsewhere appears, while nothing is said here", async () => {
     vi.useFakeTimers({ shouldAdvanceTime: true });
-    const { result, id } = open([asking, waiting("a1", "c1")]);
-    await waitFor(() => expect(server.asked).toContain(`GET /${id}/stream`));
+    const { result } = open([asking, waiting("a1", "c1")]);
     await act(() => vi.advanceTimersByTimeAsync(3_000));
     expect(result.current.chat.messages[1]).toEqual(waiting("a1", "c1"));
     server.record = [asking, said("a1", "assistant", "Denied.")];
@@ -248,17 +161,6 @@ describe("a decision", () => {
     await act(() => vi.advanceTimersByTimeAsync(9_000));
     expect(server.asked).toHaveLength(asked); // nothing waits any more
   });
-});
-
-it("what comes of a decision made elsewhere is read while it is told", async () => {
-  vi.useFakeTimers({ shouldAdvanceTime: true });
-  const { result, id } = open([asking, waiting("a1", "c1")]);
-  await act(() => vi.advanceTimersByTimeAsync(1_000));
-  server.running = told(...words("a1", "Being told"));
-  server.record = [asking]; // without the answer that is running
-  await act(() => vi.advanceTimersByTimeAsync(3_000));
-  expect(server.asked.filter((asked) => asked === `GET /${id}/stream`)).toHaveLength(2);
-  expect(result.current.chat.messages[1]!.parts.at(-1)).toMatchObject({ text: "Being told" });
 });
 
 it("the output of a form in an older message is sent as that message, and the record shown", async () => {

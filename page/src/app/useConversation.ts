@@ -5,10 +5,11 @@ import { type FileUIPart, isToolUIPart, type UIMessage } from "ai";
 import { useCallback, useEffect, useRef, useState } from "react";
 import type { ConversationProps } from "../conversation/Conversation.tsx";
 import type { Mode, WireLog } from "../wire/log.ts";
-import { type ChatsApi, isDisconnect, readableError, refusalOf } from "./api.ts";
+import { type ChatsApi, type History, isDisconnect, readableError, refusalOf } from "./api.ts";
 import { runWaitingCalls } from "./browser-calls.ts";
 import { becomesIdle, createChat, hasAnswersToSend, isBusy } from "./chat.ts";
 import { hasMovedOn, lacksWords } from "./record.ts";
+import { resumeAnswer } from "./transports.ts";
 import { useRecord } from "./useRecord.ts";
 
 /** Nobody reads faster, and a burst of chunks costs one rendering. */
@@ -27,20 +28,18 @@ export interface ConversationOptions {
   api: ChatsApi;
   log: WireLog;
   id: string;
-  /** Nothing of it is on the server yet. */
-  isNew: boolean;
-  messages: UIMessage[];
+  history: History;
   mode: Mode;
   /** A turn has begun, or has come to its end. */
   onTurn(): void;
 }
 
-export function useConversation({ api, log, id, isNew, messages, mode, onTurn }: ConversationOptions) {
+export function useConversation({ api, log, id, history, mode, onTurn }: ConversationOptions) {
   const toldOfTurn = useRef(onTurn);
   toldOfTurn.current = onTurn;
   // A chat of its own, which always tells its present state; `useChat` tells that of the last rendering.
   const [{ chat, transport }] = useState(() =>
-    createChat({ api, log, id, messages, mode, onTurnEnd: () => toldOfTurn.current() }),
+    createChat({ api, log, id, messages: history.messages, mode, onTurnEnd: () => toldOfTurn.current() }),
   );
   const shown = useChat<UIMessage>({ chat, experimental_throttle: RENDER_MS });
 
@@ -68,15 +67,20 @@ export function useConversation({ api, log, id, isNew, messages, mode, onTurn }:
     if (shown.status === "streaming") toldOfTurn.current();
   }, [shown.status]);
 
-  const [isResumed, setResumed] = useState(isNew);
+  const { running } = history;
+  const [isResumed, setResumed] = useState(running === undefined);
+  const lookAtRecord = useRecord({ api, chat, isWatching: mode === "chat" && isResumed });
   useEffect(() => {
-    if (!isNew) void chat.resumeStream().then(() => setResumed(true));
-  }, [isNew, chat]);
+    if (running === undefined) return;
+    void resumeAnswer(chat, running).then(async () => {
+      // What can be read no more has ended: the record has it now.
+      if (!chat.messages.some((message) => message.id === running)) await lookAtRecord();
+      setResumed(true);
+    });
+  }, [running, chat, lookAtRecord]);
   useEffect(() => {
     if (isResumed && shown.status === "ready") runWaitingCalls(chat);
   }, [isResumed, shown.status, chat]);
-
-  const lookAtRecord = useRecord({ api, chat, isWatching: mode === "chat" && isResumed });
 
   // Where two pages answer at the same moment, the words may go to the other one.
   useEffect(() => {
@@ -153,7 +157,10 @@ export function useConversation({ api, log, id, isNew, messages, mode, onTurn }:
       // It may be running, or be done.
       await chat.resumeStream();
       if (chat.error !== undefined) return;
-      const record = await api.messages(id).catch((): UIMessage[] => []);
+      const record = await api.history(id).then(
+        ({ messages }) => messages,
+        (): UIMessage[] => [],
+      );
       const asked = chat.messages.findLast(({ role }) => role === "user")?.id;
       if (record.at(-1)?.role === "assistant" && record.some((message) => message.id === asked)) {
         if (hasMovedOn(chat.messages, record)) chat.messages = record;

@@ -3,7 +3,8 @@ import type { Chat } from "@ai-sdk/react";
 import type { UIMessage } from "ai";
 import { useCallback, useEffect, useRef } from "react";
 import type { ChatsApi } from "./api.ts";
-import { adoptRecord, hasMovedOn, hasOpenCalls, mayBeRunning } from "./record.ts";
+import { adoptRecord, hasMovedOn, hasOpenCalls } from "./record.ts";
+import { resumeAnswer } from "./transports.ts";
 
 const LOOK_MS = 3_000;
 
@@ -21,12 +22,13 @@ export function useRecord({ api, chat, isWatching }: { api: ChatsApi; chat: Chat
       !isGone.current && chat.status === "ready" && chat.messages === shown && hasMovedOn(shown, record);
     isLooking.current = true;
     try {
-      let record = await api.messages(chat.id);
-      if (hasNews(record) && mayBeRunning(shown, record)) {
-        await chat.resumeStream();
-        record = await api.messages(chat.id);
+      let record = await api.history(chat.id);
+      if (record.running !== undefined && hasNews(record.messages)) {
+        await resumeAnswer(chat, record.running);
+        record = await api.history(chat.id);
       }
-      if (hasNews(record)) chat.messages = adoptRecord(shown, record);
+      // Without an answer that is still being told, the record is less than what is shown.
+      if (record.running === undefined && hasNews(record.messages)) chat.messages = adoptRecord(shown, record.messages);
     } catch {
       // There will be another look.
     } finally {

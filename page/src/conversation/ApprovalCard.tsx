@@ -4,6 +4,7 @@ import { useActions } from "./actions.ts";
 import { ApprovalDetails } from "./ApprovalDetails.tsx";
 import { Button } from "./Button.tsx";
 import { useSecondsLeft } from "./clock.ts";
+import { visible } from "./invisible.ts";
 import type { AboutApproval, ToolApproval, ToolPart } from "./parts.ts";
 import { humanise, inOneLine, sentence } from "./words.ts";
 
@@ -26,7 +27,9 @@ export function ApprovalCard({ id, tool, approval, about, hasFailed }: ApprovalC
   const isExpired = secondsLeft !== undefined && secondsLeft <= 0;
   const mayApprove = !isSent && !isExpired && changes.isValid;
   const what = sentence(tool.toolName, tool.input);
-  const inFull = what === humanise(tool.toolName) ? [what, inOneLine(tool.input)].filter(Boolean).join(", ") : what;
+  const inFull = visible(
+    what === humanise(tool.toolName) ? [what, inOneLine(tool.input)].filter(Boolean).join(", ") : what,
+  );
 
   useEffect(() => {
     if (hasFailed) setIsSent(false);
@@ -57,7 +60,7 @@ export function ApprovalCard({ id, tool, approval, about, hasFailed }: ApprovalC
       role="group"
       ref={card}
       tabIndex={-1}
-      aria-label={`${tool.toolName}: ${what} needs your go-ahead`}
+      aria-label={visible(`${tool.toolName}: ${what} needs your go-ahead`)}
       onKeyDown={onKeyDown}
       className="grid gap-3 rounded-xl border border-approval-line bg-approval-paper p-4"
     >

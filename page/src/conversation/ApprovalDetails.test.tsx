@@ -82,10 +82,54 @@ describe("what it says", () => {
     expect(screen.queryByRole("timer")).toBeNull();
   });
 
-  test("characters that turn others round are seen", () => {
+  test("an integer that no JavaScript number can hold is told in all its digits", () => {
+    show([assistant(...asked({}, { input: { amount: "9007199254740993", recipient: "Bob" } }))]);
+    expect(within(card()).getByRole("heading", { level: 3 }).textContent).toContain("of 9007199254740993 to Bob");
+    expect(card().querySelector("dd")?.textContent).toBe("9007199254740993");
+  });
+});
+
+describe("characters that are not seen", () => {
+  const ANYWHERE = [
+    ["in a value", {}, { input: { recipient: "eve\u200b" } }],
+    ["in a value further down", {}, { input: { to: [{ name: "eve\u200b" }] } }],
+    ["in the name of an argument", {}, { input: { "recipient\u200b": "eve" } }],
+    ["in the tool's name", {}, { type: "tool-process_payment: \u200b" }],
+    ["in the hint", { hint: "Pay eve\u200b?" }, {}],
+    ["in the severity", { severity: "low\u200b" }, {}],
+    ["in the metadata", { metadata: { "team\u200b": "4711" } }, {}],
+  ] as const;
+  test.each(ANYWHERE)("%s are marked, and the card warns", (_, about, more) => {
+    const { container } = show([assistant(...asked(about, more))]);
+    expect(container.innerHTML).not.toContain("\u200b");
+    expect(within(card()).getAllByRole("img", { name: "invisible character U+200B" }).length).toBeGreaterThan(0);
+    expect(within(card()).getAllByTitle("Invisible character U+200B")[0]?.textContent).toBe("U+200B");
+    expect(within(card()).getByText("Contains invisible characters")).toBeDefined();
+  });
+
+  test("are told by number also where a name is read aloud", () => {
     show([assistant(...asked({}, { input: { amount: 5, recipient: "\u202eeve" } }))]);
-    expect(card().textContent).not.toContain("\u202e");
-    expect(card().textContent).toContain("\\u202eeve");
+    expect(card().getAttribute("aria-label")).toBe(
+      "process_payment: Process payment of 5 to [U+202E]eve needs your go-ahead",
+    );
+    expect(button(/^Approve Process payment of 5 to \[U\+202E\]eve/)).toBeDefined();
+    expect(within(card()).getByRole("heading", { level: 3 }).textContent).toBe(
+      "Process payment of 5 to U+202Eeve needs your go-ahead",
+    );
+  });
+
+  test("in what the tool is told are escapes of JSON, and are sent as they came", () => {
+    const payload = { seat: "\u202e1A" };
+    const { onDecide } = show([assistant(...asked({ payload }))]);
+    expect(screen.getByRole<HTMLTextAreaElement>("textbox", { name: /JSON/ }).value).toContain('"\\u202e1A"');
+    expect(within(card()).getByText("Contains invisible characters")).toBeDefined();
+    press(/^Approve /);
+    expect(onDecide.mock.calls[0]![0].payload).toEqual(payload);
+  });
+
+  test("are not there: no warning", () => {
+    show([assistant(...asked({ hint: "Large sum! 👩‍👧" }))]);
+    expect(words()).not.toContain("invisible");
   });
 });
 
@@ -124,6 +168,14 @@ describe("the deadline", () => {
     fireEvent.keyDown(card(), { key: "d" });
     expect(card().textContent).toContain("expired");
     expect(onDecide).not.toHaveBeenCalled();
+  });
+
+  test("has not passed in its last second", () => {
+    show([assistant(...asked({ deadline: "2026-01-01T12:00:01.900Z" }))]);
+    act(() => vi.advanceTimersByTime(1_000));
+    expect(button(/^Approve /).disabled).toBe(false);
+    act(() => vi.advanceTimersByTime(1_000));
+    expect(button(/^Approve /).disabled).toBe(true);
   });
 
   test("lets the agent be told that it has passed", () => {

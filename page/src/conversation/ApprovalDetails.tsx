@@ -4,6 +4,8 @@ import { browserTools } from "../tools/index.ts";
 import type { Changes } from "./ApprovalCard.tsx";
 import { clockTime } from "./clock.ts";
 import { isRecord } from "../is-record.ts";
+import { editableJson } from "./invisible.ts";
+import { InvisibleWarning, Marked } from "./Marked.tsx";
 import type { AboutApproval, ToolPart } from "./parts.ts";
 import { Values } from "./Values.tsx";
 import { isForPeople } from "./words.ts";
@@ -19,13 +21,17 @@ export interface ApprovalDetailsProps {
 }
 
 export function ApprovalDetails({ id, tool, what, about, secondsLeft, onChanges }: ApprovalDetailsProps) {
-  const { hint, severity, chain, metadata, payload } = about;
+  const { severity, chain, metadata, payload } = about;
+  const hint = about.hint !== undefined && isForPeople(about.hint) ? about.hint : undefined;
   const hasArguments = isRecord(tool.input) ? Object.keys(tool.input).length > 0 : tool.input != null;
   return (
     <>
       <header className="flex flex-wrap items-baseline gap-x-3 gap-y-1">
         <h3 className="mr-auto font-semibold">
-          <bdi>{what}</bdi> <span className="font-normal">needs your go-ahead</span>
+          <bdi>
+            <Marked text={what} />
+          </bdi>{" "}
+          <span className="font-normal">needs your go-ahead</span>
         </h3>
         {severity !== undefined && <Fact label="Severity">{severity}</Fact>}
         {chain !== undefined && <Fact label="Approval">{`${chain.step} of ${chain.of}`}</Fact>}
@@ -36,11 +42,19 @@ export function ApprovalDetails({ id, tool, what, about, secondsLeft, onChanges 
           </span>
         )}
       </header>
-      {hint !== undefined && isForPeople(hint) && <p className="whitespace-pre-wrap">{hint}</p>}
+      <InvisibleWarning shown={[tool.toolName, tool.input, hint, severity, metadata, payload]} />
+      {hint !== undefined && (
+        <p className="whitespace-pre-wrap">
+          <Marked text={hint} />
+        </p>
+      )}
       {hasArguments && <Values value={tool.input} />}
       {metadata !== undefined && <Values value={metadata} />}
       <p className="text-sm text-ink-2">
-        Tool <code className="font-mono">{tool.toolName}</code>
+        Tool{" "}
+        <code className="font-mono">
+          <Marked text={tool.toolName} />
+        </code>
         {Object.hasOwn(browserTools, tool.toolName) && ", runs in this browser"}
       </p>
       {payload !== undefined && <PayloadField id={`${id}-payload`} payload={payload} onChanges={onChanges} />}
@@ -51,14 +65,14 @@ export function ApprovalDetails({ id, tool, what, about, secondsLeft, onChanges 
 function Fact({ label, children }: { label: string; children: string }) {
   return (
     <span className="rounded-full border border-approval-line px-2 text-sm text-approval">
-      {label}: {children}
+      {label}: <Marked text={children} />
     </span>
   );
 }
 
 /** The server takes the arguments as they were shown, so what can be proposed is what the tool has asked for. */
 function PayloadField(props: { id: string; payload: unknown; onChanges: ((changes: Changes) => void) | undefined }) {
-  const [text, setText] = useState(() => JSON.stringify(props.payload, null, 2));
+  const [text, setText] = useState(() => editableJson(props.payload));
   const [isValid, setIsValid] = useState(true);
   const change = (changed: string) => {
     setText(changed);

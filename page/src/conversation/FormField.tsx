@@ -1,3 +1,5 @@
+import { visible } from "./invisible.ts";
+import { Marked } from "./Marked.tsx";
 import type { Field } from "./schema-fields.ts";
 
 const LOOK = "w-full rounded-md border border-line-strong bg-card px-3 py-1.5";
@@ -18,12 +20,12 @@ export function FormField(props: FormFieldProps) {
       {field.kind === "boolean" ? (
         <label className="flex items-center gap-2 font-medium">
           <Control {...props} />
-          {field.label}
+          <Marked text={field.label} />
         </label>
       ) : (
         <>
           <label htmlFor={id} className="text-sm font-medium">
-            {field.label}
+            <Marked text={field.label} />
             {field.kind === "json" && " (JSON)"}
             {!field.isRequired && <span className="font-normal text-ink-2"> (optional)</span>}
           </label>
@@ -32,7 +34,7 @@ export function FormField(props: FormFieldProps) {
       )}
       {isNoted && (
         <p id={`${id}-note`} className={`text-sm ${error === undefined ? "text-ink-2" : "text-error"}`}>
-          {error ?? field.description}
+          <Marked text={error ?? field.description ?? ""} />
         </p>
       )}
     </div>
@@ -61,7 +63,7 @@ function Control({ id, field, text, error, onChange }: FormFieldProps) {
           <option value="">Choose…</option>
           {field.choices.map((choice) => (
             <option key={JSON.stringify(choice)} value={JSON.stringify(choice)}>
-              {String(choice)}
+              {visible(String(choice))}
             </option>
           ))}
         </select>

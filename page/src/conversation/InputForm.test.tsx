@@ -94,6 +94,27 @@ test("a schema that refers to itself makes a form all the same", () => {
   expect(screen.getByRole("button", { name: "Answer" })).toBeDefined();
 });
 
+test("characters that are not seen are marked in all that the form says", () => {
+  const properties = {
+    "ci\u200bty": { type: "string", description: "Which\u200b" },
+    open: { type: "boolean", title: "Op\u200ben" },
+    kind: { enum: ["a\u200b"] },
+  };
+  const schema = { type: "object", properties };
+  const input = { message: "Wh\u200bere?", payload: { "near\u200b": 1 }, response_schema: schema };
+  const { container } = show([assistant(question(input))]);
+  const shown = container.innerHTML.replaceAll(/ (value|id|for|aria-describedby)="[^"]*"/g, "");
+  expect(shown).not.toContain("\u200b");
+  expect(screen.getAllByRole("img", { name: "invisible character U+200B" })).toHaveLength(5);
+  expect(screen.getByRole("option", { name: "a[U+200B]" })).toBeDefined();
+  expect(screen.getByText("Contains invisible characters")).toBeDefined();
+});
+
+test("a form without such characters does not warn", () => {
+  show([assistant(question({ message: "Which city?" }))]);
+  expect(words()).not.toContain("invisible");
+});
+
 test("what was handed along with the question is shown", () => {
   show([assistant(question({ message: "Right?", payload: { city: "Tokyo" } }))]);
   expect(words()).toContain("cityTokyo");

@@ -4,6 +4,8 @@ import { useActions } from "./actions.ts";
 import { Button } from "./Button.tsx";
 import { FormField } from "./FormField.tsx";
 import { isRecord } from "../is-record.ts";
+import { visible } from "./invisible.ts";
+import { InvisibleWarning, Marked } from "./Marked.tsx";
 import type { ToolPart } from "./parts.ts";
 import { fieldsOf, initialText, valueOf } from "./schema-fields.ts";
 import { Values } from "./Values.tsx";
@@ -47,10 +49,13 @@ export function InputForm({ id, tool, hasFailed }: { id: string; tool: ToolPart;
       role="group"
       ref={card}
       tabIndex={-1}
-      aria-label={`${tool.toolName}: ${message}`}
+      aria-label={visible(`${tool.toolName}: ${message}`)}
       className="grid gap-3 rounded-xl border border-approval-line bg-approval-paper p-4"
     >
-      <h3 className="font-semibold whitespace-pre-wrap">{message}</h3>
+      <h3 className="font-semibold whitespace-pre-wrap">
+        <Marked text={message} />
+      </h3>
+      <InvisibleWarning shown={tool.input} />
       {input.payload != null && <Values value={input.payload} />}
       {isSent ? (
         <p role="status" className="font-medium">

@@ -69,6 +69,14 @@ test("a failure tells why without being opened", () => {
   expect(screen.getByText("Insufficient funds").closest("details")).toBeNull();
 });
 
+test("characters that are not seen are marked, in the name, the arguments and what came of it", () => {
+  const part = { type: "tool-process_payment: \u200b", input: { "to\u200b": "eve\u200b" }, errorText: "No eve\u200b" };
+  const { container } = show([assistant(call("output-error", part))]);
+  expect(container.innerHTML).not.toContain("\u200b");
+  const marks = screen.getAllByRole("img", { name: "invisible character U+200B", hidden: true });
+  expect(marks).toHaveLength(6); // the name, twice in one line, twice in the list, once in the error
+});
+
 test("a denial has the word, and the reason", () => {
   show([assistant(call("output-denied", { approval: { id: "a", approved: false, reason: "Too expensive" } }))]);
   expect(screen.getByText("This was denied: Too expensive")).toBeDefined();

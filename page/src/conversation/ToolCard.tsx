@@ -5,8 +5,10 @@ import { ApprovalCard } from "./ApprovalCard.tsx";
 import { InputForm } from "./InputForm.tsx";
 import { isRecord } from "../is-record.ts";
 import { type AboutApproval, isForm, type ToolPart } from "./parts.ts";
+import { visible } from "./invisible.ts";
+import { Marked } from "./Marked.tsx";
 import { Values } from "./Values.tsx";
-import { inOneLine, visible } from "./words.ts";
+import { inOneLine } from "./words.ts";
 
 export interface ToolCardProps {
   id: string;
@@ -31,14 +33,18 @@ export function ToolCard({ id, tool, about, isStreaming, hasFailed }: ToolCardPr
       id={id}
       role="group"
       tabIndex={-1}
-      aria-label={`${tool.toolName}: ${view.words}`}
+      aria-label={`${visible(tool.toolName)}: ${view.words}`}
       className="rounded-xl border border-line bg-card"
     >
       <details className="group">
         <summary className="flex list-none items-center gap-2.5 rounded-xl px-3 py-2.5">
           <Icon size={16} aria-hidden className={`shrink-0 ${view.hue} ${view.spins ? "animate-spin" : ""}`} />
-          <span className="truncate font-mono text-sm font-semibold sm:shrink-0">{tool.toolName}</span>
-          <bdi className="min-w-0 truncate max-sm:hidden font-mono text-xs text-ink-2">{inOneLine(tool.input)}</bdi>
+          <span className="truncate font-mono text-sm font-semibold sm:shrink-0">
+            <Marked text={tool.toolName} />
+          </span>
+          <bdi className="min-w-0 truncate max-sm:hidden font-mono text-xs text-ink-2">
+            <Marked text={inOneLine(tool.input)} />
+          </bdi>
           <span className={`ml-auto shrink-0 text-sm ${view.hue}`}>{view.words}</span>
           <ChevronRight size={16} aria-hidden className="shrink-0 text-ink-2 group-open:rotate-90" />
         </summary>
@@ -47,7 +53,11 @@ export function ToolCard({ id, tool, about, isStreaming, hasFailed }: ToolCardPr
           {tool.output !== undefined && <Section title="Result" value={tool.output} />}
         </div>
       </details>
-      {outcome !== undefined && <p className="border-t border-line px-3 py-2 text-sm whitespace-pre-wrap">{outcome}</p>}
+      {outcome !== undefined && (
+        <p className="border-t border-line px-3 py-2 text-sm whitespace-pre-wrap">
+          <Marked text={outcome} />
+        </p>
+      )}
     </div>
   );
 }
@@ -93,14 +103,14 @@ function viewOf(tool: ToolPart, isStreaming: boolean): View {
 /** What everybody wants to know, without opening the card. */
 function outcomeOf(tool: ToolPart): string | undefined {
   const { approval, output } = tool;
-  if (tool.state === "output-error") return visible(tool.errorText ?? "The tool has failed.");
+  if (tool.state === "output-error") return tool.errorText ?? "The tool has failed.";
   if (tool.state === "output-denied")
-    return approval?.reason ? `This was denied: ${visible(approval.reason)}` : "This was denied.";
+    return approval?.reason ? `This was denied: ${approval.reason}` : "This was denied.";
   if (tool.state !== "output-available" || !isRecord(output)) return undefined;
   const currency = typeof output.currency === "string" ? ` ${output.currency}` : "";
   const balance = typeof output.balance === "number" ? `New balance: ${output.balance}${currency}` : "";
   const message = typeof output.message === "string" ? output.message : "";
-  return visible([message, balance].filter(Boolean).join(" ")) || undefined;
+  return [message, balance].filter(Boolean).join(" ") || undefined;
 }
 
 function isBrowserTool({ toolName }: ToolPart): boolean {

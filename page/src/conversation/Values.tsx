@@ -1,6 +1,6 @@
 /** Arguments and results, whole: what is approved must be seen. */
 import { isRecord } from "../is-record.ts";
-import { visible } from "./words.ts";
+import { Marked } from "./Marked.tsx";
 
 export function Values({ value }: { value: unknown }) {
   if (!isRecord(value)) return <Value value={value} />;
@@ -8,7 +8,9 @@ export function Values({ value }: { value: unknown }) {
     <dl className="grid grid-cols-[fit-content(40%)_minmax(0,1fr)] gap-x-4 gap-y-1">
       {Object.entries(value).map(([name, entry]) => (
         <div key={name} className="contents">
-          <dt className="text-ink-2">{visible(name)}</dt>
+          <dt className="text-ink-2">
+            <Marked text={name} />
+          </dt>
           <dd>
             <Value value={entry} />
           </dd>
@@ -20,7 +22,12 @@ export function Values({ value }: { value: unknown }) {
 
 function Value({ value }: { value: unknown }) {
   const isPlain = typeof value === "string" || typeof value === "number" || typeof value === "boolean";
-  if (isPlain) return <bdi className="whitespace-pre-wrap">{visible(String(value))}</bdi>;
+  if (isPlain)
+    return (
+      <bdi className="whitespace-pre-wrap">
+        <Marked text={String(value)} />
+      </bdi>
+    );
   if (value === undefined) return null;
   return (
     <pre
@@ -29,7 +36,7 @@ function Value({ value }: { value: unknown }) {
       role="group"
       aria-label="JSON"
     >
-      {visible(JSON.stringify(value, null, 2))}
+      <Marked text={JSON.stringify(value, null, 2)} />
     </pre>
   );
 }

@@ -32,11 +32,11 @@ function wholeSecond(): number {
   return Math.floor(Date.now() / 1_000) * 1_000;
 }
 
-/** Whole seconds until then, or nothing if there is no deadline. Below zero: it has passed. */
+/** Whole seconds until then, or nothing if there is no deadline. At zero it has passed, also for the server. */
 export function useSecondsLeft(deadline: string | undefined): number | undefined {
   const time = useSyncExternalStore(deadline === undefined ? never : subscribe, deadline === undefined ? noTime : read);
   const end = deadline === undefined ? Number.NaN : Date.parse(deadline);
-  return Number.isNaN(end) ? undefined : Math.floor((end - time) / 1_000);
+  return Number.isNaN(end) ? undefined : Math.ceil((end - time) / 1_000);
 }
 
 const never = () => () => {};

@@ -1,5 +1,6 @@
 import { expect, test } from "vitest";
-import { errorSentence, humanise, inOneLine, limitSentence, sentence, visible } from "./words.ts";
+import { hasInvisible } from "./invisible.ts";
+import { errorSentence, humanise, inOneLine, limitSentence, sentence } from "./words.ts";
 
 test("names of tools become words", () => {
   expect(humanise("process_payment")).toBe("Process payment");
@@ -21,16 +22,17 @@ test("what is too long or no single value stays out of the sentence", () => {
   expect(sentence("pay", { amount: { value: 1 }, recipient: "x".repeat(41), to: "" })).toBe("Pay");
 });
 
-test("characters that hide or turn others round are shown by their numbers", () => {
-  expect(visible("pay \u202e05\u202c to\u200b me\u0000")).toBe("pay \\u202e05\\u202c to\\u200b me\\u0000");
-  expect(visible("花子さん 👩‍👧 é\n\t")).toBe("花子さん 👩‍👧 é\n\t");
-  expect(sentence("pay", { recipient: "\u202eeve" })).toBe("Pay to \\u202eeve");
+test("nothing that hides is dropped from a name on the way to its words", () => {
+  expect(humanise("pay\u00a0all")).toBe("Pay\u00a0all");
+  expect(humanise("\ufeff_pay_")).toBe("\ufeff pay");
 });
 
 test("arguments in one line are short", () => {
   expect(inOneLine({ track: 1, name: "a b", list: [1] })).toBe("track: 1, name: a b, list: [1]");
   expect(inOneLine(undefined)).toBe("");
   expect(inOneLine({ text: "x".repeat(500) }).length).toBeLessThan(210);
+  for (let before = 185; before < 200; before++)
+    expect(hasInvisible(inOneLine({ text: `${"x".repeat(before)}👩‍👧 and more` }))).toBe(false); // no emoji is cut
 });
 
 test("the server's refusals are read for their sentence", () => {

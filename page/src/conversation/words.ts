@@ -1,12 +1,12 @@
 /** What is said about calls, in words, for tools of which nothing is known but their names. */
 import { isRecord } from "../is-record.ts";
 
-/** `process_payment`, `processPayment` -> "Process payment". */
+/** `process_payment`, `processPayment` -> "Process payment". No other space than the usual one is taken for one. */
 export function humanise(name: string): string {
   const words = name
     .replace(/([a-z\d])([A-Z])/g, "$1 $2")
-    .replace(/[_\-.\s]+/g, " ")
-    .trim()
+    .replace(/[_\-. ]+/g, " ")
+    .replace(/^ | $/g, "")
     .toLowerCase();
   return words === "" ? name : words[0]!.toUpperCase() + words.slice(1);
 }
@@ -27,7 +27,7 @@ export function sentence(toolName: string, input: unknown): string {
     const value = names.map((name) => input[name]).find(isShort);
     if (value === undefined) return [];
     const unit = names.includes("amount") && isShort(input.currency) ? ` ${input.currency}` : "";
-    return [`${word} ${visible(String(value))}${visible(unit)}`];
+    return [`${word} ${value}${unit}`];
   });
   return [humanise(toolName), ...said].join(" ");
 }
@@ -41,15 +41,9 @@ export function inOneLine(input: unknown): string {
     : input === undefined
       ? ""
       : JSON.stringify(input);
-  return visible(text.length > 200 ? `${text.slice(0, 200)}…` : text);
-}
-
-/** Characters that are not seen, but turn what stands beside them round: nobody may approve what they hide. */
-export function visible(text: string): string {
-  return text.replace(
-    /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u061c\u200b\u200e\u200f\u202a-\u202e\u2060\u2066-\u2069\ufeff]/g,
-    (character) => `\\u${character.charCodeAt(0).toString(16).padStart(4, "0")}`,
-  );
+  if (text.length <= 200) return text;
+  // Not in the middle of an emoji: its first half would be taken for something hidden.
+  return `${text.slice(0, 200).replace(/[\p{Cs}\u200d]+$/u, "")}…`;
 }
 
 /** ADK's own hint is addressed to a program. */
