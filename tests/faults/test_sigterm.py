@@ -84,7 +84,7 @@ def outcomes(world: World) -> list[tuple[str, str | None]]:
 def test_a_payment_that_somebody_reads_is_finished(kind: str, tmp_path: Path) -> None:
     async def scenario() -> None:
         async with deploy(kind, tmp_path) as at:
-            await at.tab.say("Pay 5.")
+            await at.tab.say("Pay 1.")
             reading = asyncio.create_task(at.tab.decide(at.tab.part("pay"), approved=True))
             await at.payment_begins()
             await at.replace_server()
@@ -104,7 +104,7 @@ def test_a_payment_that_somebody_reads_is_finished(kind: str, tmp_path: Path) ->
 def test_a_payment_that_nobody_reads_is_finished(kind: str, tmp_path: Path) -> None:
     async def scenario() -> None:
         async with deploy(kind, tmp_path) as at:
-            await at.tab.say("Pay 5.")
+            await at.tab.say("Pay 1.")
             part, http = at.tab.part("pay"), at.deployment.app.http
             body = answer_body("c1", at.tab.messages[-1]["id"], [approval_of(part)])
             url = f"http://{at.server.address}/api/chat"
@@ -124,7 +124,7 @@ def test_a_payment_that_nobody_reads_is_finished(kind: str, tmp_path: Path) -> N
 def test_a_payment_that_waits_for_its_person_goes_on_waiting(kind: str, tmp_path: Path) -> None:
     async def scenario() -> None:
         async with deploy(kind, tmp_path) as at:
-            await at.tab.say("Pay 5.")
+            await at.tab.say("Pay 1.")
             await at.replace_server()
             await at.tab.reload()
             await at.tab.decide(at.tab.questions[0], approved=True)
@@ -176,9 +176,9 @@ async def asked_live(at: Deploy) -> AsyncGenerator[tuple[Socket, dict[str, Any]]
     url = f"ws://{at.server.address}/api/chat/live?user=ann"
     async with connect(url, additional_headers=USER) as connection:
         live = Socket(connection, at.seen)
-        await live.send({"id": "u1", "role": "user", "parts": [{"type": "text", "text": "Pay 5."}]})
+        await live.send({"id": "u1", "role": "user", "parts": [{"type": "text", "text": "Pay 1."}]})
         question = await live.until("tool-approval-request")
-        part = {"type": "tool-pay", "toolCallId": question["toolCallId"], "input": {"amount": 5}}
+        part = {"type": "tool-pay", "toolCallId": question["toolCallId"], "input": {"amount": 1}}
         yield live, {**part, "approval": {"id": question["approvalId"]}}
 
 

@@ -17,10 +17,12 @@ agent: LlmAgent | None = None
 
 
 def build_agent(log: ToolLog, payment_s: float) -> LlmAgent:
+    """`payment_s`: how long a payment takes, for each dollar."""
+
     async def pay(amount: int, tool_context: ToolContext) -> dict[str, Any]:
         """Send money."""
         with log.running("pay", tool_context, amount=amount):
-            await asyncio.sleep(payment_s)
+            await asyncio.sleep(payment_s * amount)
             return {"paid": amount}
 
     model = ScriptedLiveModel([_reply] * 10_000)
