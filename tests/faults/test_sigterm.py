@@ -24,9 +24,10 @@ from support.databases import sqlite_url
 from support.evidence import ClientStream, World
 from support.truth import disagreements
 
-PAYMENT_S = 5 if os.environ.get("FULL_SIZE") else 1.5
+FULL_SIZE = bool(os.environ.get("FULL_SIZE"))
+PAYMENT_S = 5 if FULL_SIZE else 1.5
 PATIENCE_S = 60
-KINDS = ["command", "uvicorn", "uvicorn 1"]
+KINDS = ["command", "uvicorn", "uvicorn 1"] if FULL_SIZE else ["command", "uvicorn 1"]
 
 
 class Deploy:
