@@ -68,12 +68,18 @@ class PayingChat:
                 await works()
                 return {"paid": amount}
 
-        agent = LlmAgent(name="bank", model=self.model, tools=[FunctionTool(pay, require_confirmation=True)])
-        plugins = [plugin or UsersPlugin(name="users")]
-        app = App(name="bank", root_agent=agent, plugins=plugins, resumability_config=resumable())
+        self._tool = FunctionTool(pay, require_confirmation=True)
+        self._plugin = plugin or UsersPlugin(name="users")
         services = {"session_service": sessions, "artifact_service": artifacts or InMemoryArtifactService()}
-        self.bridge = ChatBridge(app, user_id=user_of, store=store, **services, **options)
+        self._options = {"store": store, **services, **options}
+        self.bridge = self.worker()
         self.tab = Tab(app_of(self.bridge), self.seen)
+
+    def worker(self) -> ChatBridge:
+        """One more on the same chat."""
+        agent = LlmAgent(name="bank", model=self.model, tools=[self._tool])
+        app = App(name="bank", root_agent=agent, plugins=[self._plugin], resumability_config=resumable())
+        return ChatBridge(app, user_id=user_of, **self._options)
 
     async def settled(self, **known: Any) -> World:
         """After one more turn and a reload. A lease that was not released must run out first."""

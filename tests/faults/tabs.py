@@ -69,9 +69,15 @@ class Seen:
     log: ToolLog
     streams: list[ClientStream] = field(default_factory=list[ClientStream])
     said: list[Said] = field(default_factory=list[Said])
+    was_stopped: bool = False
 
     async def world(self, app: ASGIApp, **more: Any) -> World:
-        known = {"runs": self.log.runs(self.chat.chat_id), "streams": list(self.streams), "said": list(self.said)}
+        known: dict[str, Any] = {
+            "streams": list(self.streams),
+            "said": list(self.said),
+            "was_stopped": self.was_stopped,
+        }
+        known["runs"] = self.log.runs(self.chat.chat_id)
         return await look(app, self.store, self.sessions, self.chat, **{**known, **more})
 
 
@@ -131,6 +137,7 @@ class Tab:
         return await self.post(f"{what}, again", body, calls)
 
     async def stop(self) -> ClientStream:
+        self.seen.was_stopped = True
         return await self._request("stop", "POST", "/stop")
 
     async def delete(self) -> ClientStream:

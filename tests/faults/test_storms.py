@@ -2,11 +2,9 @@
 they are over, everybody knows the same of every call."""
 
 import asyncio
-import tempfile
 import time
-from collections.abc import AsyncGenerator, Callable, Coroutine, Generator
-from contextlib import AbstractAsyncContextManager, AbstractContextManager, asynccontextmanager, contextmanager
-from pathlib import Path
+from collections.abc import AsyncGenerator, Callable, Coroutine
+from contextlib import AbstractAsyncContextManager, AbstractContextManager, asynccontextmanager
 from random import Random
 from typing import Any
 
@@ -15,6 +13,7 @@ from google.adk.sessions import DatabaseSessionService, InMemorySessionService
 
 from adk_stream_protocol.store import open_store
 from adk_stream_protocol.store.memory import MemoryStore
+from faults.fast_disk import fast_sqlite_url
 from faults.storms import Storm
 from faults.unsteady import unsteady
 from support import virtual_time
@@ -38,14 +37,6 @@ async def in_memory() -> AsyncGenerator[NewStorm]:
         return Storm(f"c{seed}", seed, store, sessions)
 
     yield new_storm
-
-
-@contextmanager
-def sqlite_in_memory_disk() -> Generator[str]:
-    """Where there is one: storms are about the order of things, and a disk's flushes take most of their time."""
-    disk = Path("/dev/shm")
-    with tempfile.TemporaryDirectory(dir=disk if disk.exists() else None) as folder:
-        yield f"sqlite+aiosqlite:///{folder}/store.db"
 
 
 def in_database(database: Callable[[], AbstractContextManager[str]]) -> Place:
@@ -81,7 +72,7 @@ Run = Callable[[Coroutine[Any, Any, dict[int, list[str]]]], dict[int, list[str]]
     ("place", "count", "run"),
     [
         (in_memory, STORMS // 2, virtual_time.run),
-        (in_database(sqlite_in_memory_disk), STORMS // 4, asyncio.run),
+        (in_database(fast_sqlite_url), STORMS // 4, asyncio.run),
         (in_database(postgres_url), STORMS // 4, asyncio.run),
     ],
     ids=["memory", "SQLite", "PostgreSQL"],

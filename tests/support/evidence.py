@@ -59,6 +59,8 @@ class World:
     """None: the chat does not exist any more."""
     said: Sequence[Said] | None = None
     """None: whatever was posted was meant."""
+    was_stopped: bool = False
+    """Somebody has pressed Stop, which may have been the answer to a question."""
     is_settled: bool = True
     """The chat has had one more turn after everything: whatever has ended must have been told by then."""
     record_was_unreadable: bool = False

@@ -74,8 +74,8 @@ def asked_model(told: Any) -> LlmRequest:
     return LlmRequest(contents=[types.Content(role="user", parts=[response(told)])])
 
 
-def stream(*chunks: dict[str, Any], **more: Any) -> ClientStream:
-    opening: list[dict[str, Any]] = [{"type": "start", "messageId": "m"}]
+def stream(*chunks: dict[str, Any], message: str = "m", **more: Any) -> ClientStream:
+    opening: list[dict[str, Any]] = [{"type": "start", "messageId": message}]
     ending: list[dict[str, Any]] = [] if chunks and chunks[-1]["type"] == "cut" else [{"type": "finish"}]
     told = [*opening, *(chunk for chunk in chunks if chunk["type"] != "cut"), *ending]
     return ClientStream(**{"request": "a request", "status": 200, "chunks": told, **more})
@@ -156,6 +156,7 @@ AGREE = {
     "unknown": LOST,
     "done, and said": replace(DONE, said=SAID_YES),
     "denied, and said": replace(DENIED, said=SAID_NO),
+    "denied by a stop": replace(DENIED, said=[], was_stopped=True),
     "returned and not recorded in time": replace(LOST, runs=[ran()]),
     "died with its process": replace(LOST, runs=[ran(None)]),
     "not told yet": replace(DONE, events=called(), is_settled=False),
@@ -166,6 +167,19 @@ AGREE = {
     "deleted, and the id came again": replace(
         DONE,
         audit=[*trail("pending", CallKey("e-0", "0"), arguments={"amount": 1}), *trail("done")],
+    ),
+    "deleted, and the id came again, unrecorded": replace(
+        DONE,
+        records=[],
+        events=[],
+        requests=[],
+        history=[],
+        streams=[
+            *DONE.streams,
+            stream(
+                chunk("input-available", input={"amount": 1}), chunk("output-error", errorText="stopped"), message="n"
+            ),
+        ],
     ),
     "taken back": replace(
         DONE,

@@ -191,7 +191,8 @@ def _of_runs(world: World, call: _Call) -> Iterator[str]:
     if not call.runs and ("done" in states or call.state == "done"):
         yield "is recorded as done, and never ran"
     refused = Said(tool=call.tool, arguments=call.asked_with, approved=False)
-    if world.said is not None and call.state == "denied" and refused not in world.said:
+    may_deny = world.was_stopped or not call.is_kept
+    if world.said is not None and call.state == "denied" and refused not in world.said and not may_deny:
         yield "is recorded as denied, and nobody has denied it"
 
 
@@ -237,7 +238,7 @@ def _shown_in_streams(world: World, calls: Sequence[_Call]) -> dict[CallKey, lis
 def _named(calls: Sequence[_Call], wire_id: str, shown_input: Any) -> _Call | None:
     """The call that a part is about. An id may come back when its chat was deleted; then the arguments tell."""
     named = [call for call in calls if call.key.call_id == wire_id]
-    if len(named) > 1:
+    if len(named) > 1 or (shown_input is not None and any(call.was_deleted for call in named)):
         named = [call for call in named if call.asked_with == shown_input]
     return named[0] if len(named) == 1 else None
 

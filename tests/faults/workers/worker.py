@@ -8,19 +8,16 @@ import asyncio
 import json
 import logging
 import os
-import signal
 import socket
 import sys
 import tempfile
-import threading
 from pathlib import Path
 from typing import Any
 
+from faults.workers.forking import MAX_LINE_BYTES, fork_for_ever
 from faults.workers.paying_app import Death, PayingApp
 from support.asgi import exchange
 from support.tool_log import ToolLog
-
-MAX_LINE_BYTES = 2**26
 
 
 async def work(connection: socket.socket, database: str, effects: str, death: list[Any], lease_s: float) -> None:
@@ -55,22 +52,14 @@ async def _warm_up() -> None:
         await paying.aclose()
 
 
+def child(connection: socket.socket, **configuration: Any) -> None:
+    asyncio.run(work(connection, **configuration))
+
+
 def main(control: socket.socket) -> None:
     logging.disable(logging.CRITICAL)  # what goes wrong here is meant to
     asyncio.run(_warm_up())
-    assert threading.active_count() == 1, "a fork would lose threads"
-    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # nobody waits for the dead
-    control.send(b"ready")
-    while True:
-        configuration, files, _, _ = socket.recv_fds(control, MAX_LINE_BYTES, 1)
-        if not configuration:
-            return
-        if os.fork() == 0:
-            control.close()
-            with socket.socket(fileno=files[0]) as connection:
-                asyncio.run(work(connection, **json.loads(configuration)))
-            os._exit(0)
-        os.close(files[0])
+    fork_for_ever(control, child)
 
 
 if __name__ == "__main__":
