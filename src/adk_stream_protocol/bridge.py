@@ -47,6 +47,8 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
+_DELETE_S = 5  # how long a deletion waits for a run of another worker's
+
 
 class ChatSummary(TypedDict):
     """One line of the list of chats."""
@@ -329,10 +331,7 @@ class ChatBridge:
         chat = self._chat(user, chat_id, "")
         if await chat.load() is None:
             raise NotFound
-        run = self._leases.get(chat.key)
-        if run is not None:
-            await run.stop_after_tools()
-        leased = await self._leases.begin(chat.key)
+        leased = await self._leases.take_over(chat.key, _DELETE_S)
         if leased is None:
             raise RunActive
         try:

@@ -283,15 +283,14 @@ async def deliver_outcomes(store: Store, chat: Chat, leased: LeasedChat) -> None
                 leased.records[call] = await advance(
                     store, chat.key, call, lambda found, now: approvals.expire(found, now=now), known=leased.known()
                 )
-    owed = {call for call, found in leased.records.items() if found.is_final and found.delivered is not True}
-    if not owed:
+    if not any(found.is_final and found.delivered is not True for found in leased.records.values()):
         return
     session = await chat.load()
     if session is not None:
         calls = find_session_calls(chat, session.events, leased.records.values())
-        ended = [call for call in calls if call.is_undelivered and call.approval.is_final]
-        await chat.append(outcome_events(ended), session)
-    leased.delivered |= owed
+        ended = [call for call in calls if call.approval.is_final]
+        await chat.append(outcome_events(call for call in ended if call.is_undelivered), session)
+        leased.delivered |= {call.key for call in ended}
 
 
 async def refuse_call(store: Store, chat: ChatKey, call: CallKey, reason: str) -> None:

@@ -130,6 +130,22 @@ class ChatLeases:
                     await asyncio.sleep(look_s)
                     look_s = min(look_s * 2, _LONGEST_LOOK_S)
 
+    async def take_over(self, chat: ChatKey, patience_s: float) -> LeasedChat | None:
+        """The right to run in this chat, after the end of whatever runs in it here. None if another worker has it, and
+        does not let go for a while."""
+        async with self.queue(chat):
+            give_up_at = asyncio.get_running_loop().time() + patience_s
+            while True:
+                run = self._runs.get(chat)
+                if run is not None:
+                    await run.stop_after_tools()
+                leased = await self.begin(chat)
+                if leased is not None:
+                    return leased
+                if chat not in self._runs and asyncio.get_running_loop().time() >= give_up_at:
+                    return None
+                await asyncio.sleep(_FIRST_LOOK_S)
+
     # -- giving it back -----------------------------------------------------------------------------------------------
 
     async def end(self, leased: LeasedChat) -> None:
