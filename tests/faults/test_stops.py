@@ -17,6 +17,7 @@ from starlette.types import ASGIApp
 from adk_stream_protocol import ChatBridge
 from support.apps import app_of, figure, user_of
 from support.asgi import exchange
+from support.conversations import other_tasks
 
 STOPS = 200
 
@@ -66,7 +67,7 @@ def test_a_fast_model_is_stopped_for_good_within_a_hundred_chunks() -> None:
         model, random = EndlessModel(), Random(3)
         bridge = ChatBridge(LlmAgent(name="helper", model=model), user_id=user_of)
         app, service = app_of(bridge), bridge._runner.session_service  # pyright: ignore
-        ours = asyncio.all_tasks()
+        ours = other_tasks()
         for number in range(figure(STOPS)):
             chat_id = f"c{number}"
             stop_button = StopButton(app, chat_id, after=random.randint(0, 100))
@@ -83,6 +84,6 @@ def test_a_fast_model_is_stopped_for_good_within_a_hundred_chunks() -> None:
             after = await service.get_session(app_name="helper", user_id="ann", session_id=chat_id)
             assert after
             assert len(after.events) == len(session.events)
-            assert asyncio.all_tasks() == ours
+            assert other_tasks() == ours
 
     asyncio.run(scenario())

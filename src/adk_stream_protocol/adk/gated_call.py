@@ -18,7 +18,7 @@ from ..protocol import approvals
 from ..protocol.approvals import Approval, CallKey, NotAllowed, State
 from ..protocol.chunks import encode_json
 from ..protocol.digest import cannot_be_shown, digest_of_call, has_large_integer
-from ..store.base import Store, advance
+from ..store.base import Step, Store, advance
 from .client_tools import ClientTool
 from .leased_chat import LeasedChat
 from .outcomes import OUTCOME_UNKNOWN, ended_response
@@ -148,12 +148,17 @@ class GatedCall:
             return {"error": NOT_APPROVED}
         if record.is_final:
             return ended_response(record)
+        self.run.begin(self.key)  # from here on whoever ends the run waits for it
         try:
-            return await to_its_end(self._start(digest))
-        except asyncio.CancelledError:
+            instead = await to_its_end(self._start(digest))
+        except BaseException:
             if self.is_started:  # in the record alone
-                await to_its_end(self.end(approvals.fail, {"response": {"error": _STOPPED}, "state": {}}))
+                await self.fail(_STOPPED, {})
+            self.run.end(self.key, has_result=False)
             raise
+        if instead is not None:
+            self.run.end(self.key, has_result=False)
+        return instead
 
     async def _start(self, digest: str) -> dict[str, Any] | None:
         lease = self.run.lease
@@ -185,7 +190,9 @@ class GatedCall:
 
     async def _read_again(self) -> Approval | None:
         found = (await self.store.read(self.run.key, self.key)).find(self.key)
-        if found is not None:
+        if found is None:
+            self.run.records.pop(self.key, None)
+        else:
             self.run.records[self.key] = found
         return found
 
@@ -205,21 +212,27 @@ class GatedCall:
     async def end(self, move: Callable[..., Approval], result: dict[str, Any]) -> dict[str, Any] | None:
         plain = msgspec.json.decode(encode_json(result))
         token = self.run.lease.token
-        if await self._move(lambda found, _: move(found, run=token, result=plain)):
-            return None
-        return {"error": OUTCOME_UNKNOWN}
+        await self._move(lambda found, _: move(found, run=token, result=plain))
+        record = self.record
+        if record is None:  # the chat was deleted meanwhile
+            return {"error": OUTCOME_UNKNOWN}
+        return None if record.result == plain else ended_response(record)
 
-    async def _move(self, move: Callable[[Approval, float], Approval]) -> bool:
-        """If it cannot be written down, the outcome is unknown to everybody: the next holder of the chat will say so,
-        and so do we."""
+    async def _move(self, move: Step) -> None:
+        """What is recorded counts, also if it is what we have written before the store failed. If nothing can be
+        written or read, the outcome is unknown to everybody: the next holder of the chat will say so, and so do we."""
         self.is_started = False
         for pause_s in (*_RETRIES_S, None):
             try:
-                moved = await advance(self.store, self.run.key, self.key, move, known=self.run.known())
-                self.run.records[self.key] = moved
-                return True
-            except NotAllowed:
-                break
+                try:
+                    moved = await advance(self.store, self.run.key, self.key, move, known=self.run.known())
+                    self.run.records[self.key] = moved
+                    return
+                except NotAllowed:
+                    found = await self._read_again()
+                    if found is None or found.is_final:
+                        return
+                    break
             except Exception as error:  # whatever a store raises
                 logger.error("the end of call %s was not recorded: %s", self.key.call_id, type(error).__qualname__)
                 if pause_s is not None:
@@ -227,4 +240,3 @@ class GatedCall:
         record = self.record
         if record is not None:
             self.run.records[self.key] = msgspec.structs.replace(record, state=State.UNKNOWN)
-        return False

@@ -215,7 +215,7 @@ class ToolParts:
             if record is None or part.call not in answered:
                 continue
             if part.is_known:
-                out.append(_recorded_chunk(part.wire_id, record))
+                out.append(recorded_chunk(part.wire_id, record))
             if self._style == "confirmation-tool" and part.approval_id is not None and record.approved is not None:
                 out.append(ToolOutputAvailable(part.approval_id, _said(record)))
         return out
@@ -267,13 +267,13 @@ class ToolParts:
     def _recorded_result(self, part: _ToolPart, record: Approval, closing: Collection[str]) -> list[AnyChunk]:
         if _is_denied(record):
             return self._writer.tool_denied(part.wire_id, refusal_text(record), closing=closing)
-        chunk = _recorded_chunk(part.wire_id, record)
+        chunk = recorded_chunk(part.wire_id, record)
         if isinstance(chunk, ToolOutputError):
             return self._writer.tool_error(part.wire_id, chunk.error_text, closing=closing)
         return self._writer.tool_output(part.wire_id, chunk.output, closing=closing)
 
 
-def _recorded_chunk(wire_id: str, record: Approval) -> ToolOutputAvailable | ToolOutputError:
+def recorded_chunk(wire_id: str, record: Approval) -> ToolOutputAvailable | ToolOutputError:
     """What a call came to, as the record has it."""
     if record.state not in (State.DONE, State.FAILED):
         return ToolOutputError(wire_id, refusal_text(record))

@@ -18,7 +18,7 @@ from ..adk.leased_chat import LeasedChat
 from ..adk.request_run import RunRequest
 from ..adk.resumption import outcome_events, parking_events, plan_resumption
 from ..adk.session_calls import Events, SessionCall, find_session_calls
-from ..adk.tool_parts import Records
+from ..adk.tool_parts import Records, recorded_chunk
 from ..adk.translator import Translator
 from ..chunk_log import ChunkLog
 from ..errors import NotFound, OutputDoesNotFit, RequestTooLarge
@@ -148,7 +148,11 @@ async def encode_recorded_outcome(
     chunks = await replay(translator, chat, events, taken.message_id, records)
     message = _folded([*chunks, *translator.tools.end_recorded(records)])
     wire_ids = [answer.asked.wire_id for answer in taken.answers]
-    return whole_log(encode_outcome(message, start_id, wire_ids))
+    shown = {part.get("toolCallId") for part in message["parts"]}
+    gone = [answer.asked for answer in taken.answers if answer.asked.wire_id not in shown]
+    ended = [(call.wire_id, records[call.key]) for call in gone if call.key in records and records[call.key].is_final]
+    taken_back = [recorded_chunk(wire_id, record) for wire_id, record in ended]
+    return whole_log(encode_outcome(message, start_id, wire_ids, taken_back))
 
 
 def encode_failure(start_id: str | None, text: str) -> ChunkLog:

@@ -149,7 +149,9 @@ class ChatTurns:
         content, user_message_id, said = encode_content(turn), turn.message_id, digest_of_message(turn)
         if turn.again is not None:
             session = await chat.load()
-            past = session and turn.target_id and find_turn(session.events, turn.target_id)
+            # The answer may have been given anew meanwhile, by another tab: what it answered is still there.
+            named = [name for name in (turn.target_id, turn.message_id) if name is not None]
+            past = session and next(filter(None, (find_turn(session.events, name) for name in named)), None)
             if past and not past.is_alone:
                 raise MalformedRequest("What was said in a live session cannot be taken back.")
             if past:

@@ -17,9 +17,12 @@ from .fold import Part, UIMessage
 OPEN_STATES = ("approval-requested", "approval-responded", "input-available")
 
 
-def encode_outcome(message: UIMessage, message_id: str, call_ids: Iterable[str]) -> list[AnyChunk]:
-    """A segment of its own, in which nothing happens but that the client is told."""
-    told = [Start(message_id), *results_of(message, call_ids)]
+def encode_outcome(
+    message: UIMessage, message_id: str, call_ids: Iterable[str], taken_back: Iterable[AnyChunk] = ()
+) -> list[AnyChunk]:
+    """A segment of its own, in which nothing happens but that the client is told. `taken_back`: the results of calls
+    that are not in the message any more."""
+    told = [Start(message_id), *results_of(message, call_ids), *taken_back]
     is_open = [part.get("state") in OPEN_STATES for part in message["parts"]]
     steps = [place for place, part in enumerate(message["parts"]) if part["type"] == "step-start"]
     if any(is_open[steps[-1] if steps else 0 :]):
