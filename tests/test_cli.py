@@ -10,6 +10,7 @@ import sqlite3
 import stat
 import subprocess
 import sys
+import uuid
 from collections.abc import Generator, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -71,7 +72,7 @@ def free_port() -> int:
 
 
 def turn_of(question: str, chat_id: str) -> dict[str, Any]:
-    message = {"id": "m1", "role": "user", "parts": [{"type": "text", "text": question}]}
+    message = {"id": uuid.uuid4().hex, "role": "user", "parts": [{"type": "text", "text": question}]}
     return {"id": chat_id, "messages": [message]}
 
 
@@ -155,7 +156,7 @@ def test_ctrl_c_ends_an_open_stream_properly_and_shows_no_traceback(tmp_path: Pa
         said = server.process.communicate(timeout=PATIENCE_S)[1]
     assert "Traceback" not in said
     assert server.process.returncode == 0
-    assert [chunk["type"] for chunk in chunks_of(rest.decode())][-3:] == ["text-end", "finish-step", "abort"]
+    assert [chunk["type"] for chunk in chunks_of(rest.decode())][-3:] == ["text-end", "finish-step", "error"]
 
 
 # -- serve ------------------------------------------------------------------------------------------------------------

@@ -4,6 +4,7 @@ import asyncio
 from typing import Any
 
 from adk_stream_protocol import Limits
+from adk_stream_protocol.adk.request_run import RESTARTING
 from adk_stream_protocol.testing import LiveSession, call
 from support.live_client import LiveClient
 from transports.live_apps import (
@@ -165,9 +166,14 @@ def test_clients_are_told_to_look_for_another_server_when_this_one_goes() -> Non
                 request_id = clients[0].start_send(said("Go on"))
                 await clients[0].until(lambda: len(chunks(clients[0], request_id)) >= 3)
             for socket, client in zip(sockets, clients, strict=True):
-                assert client.everything[-1] == {"type": "reconnect", "requestId": "-"}
+                own = [frame for frame in client.everything if frame["requestId"] == "-"]
+                assert own[-1] == {"type": "reconnect", "requestId": "-"}
                 assert client.close_code == 1012
                 await socket.__aexit__(None, None, None)
+            first = clients[0].everything
+            told = [frame["chunk"] for frame in first if frame["type"] == "chunk"][-1]
+            assert (told["type"], told["errorText"]) == ("error", RESTARTING)
+            assert [frame["type"] for frame in first].index("reconnect") < len(first) - 2  # before the stream's end
             assert live.runs == 0
 
     play(scenario)

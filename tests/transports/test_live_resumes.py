@@ -6,7 +6,7 @@ import pytest
 from google.adk.tools import FunctionTool
 
 from adk_stream_protocol import Limits, client_tool
-from adk_stream_protocol.chunk_log import ChunkLog
+from adk_stream_protocol.chunk_log import ChunkLog, Reading
 from adk_stream_protocol.errors import MalformedRequest, RunActive
 from adk_stream_protocol.testing import LiveSession, call
 from adk_stream_protocol.transports.live_requests import LiveRequests, Told
@@ -207,10 +207,10 @@ def test_what_is_told_comes_in_pieces_of_a_bounded_size() -> None:
 
 def test_a_request_is_opened_once_however_many_ask_and_one_that_leaves_stops_nobody() -> None:
     async def scenario() -> None:
-        async def begin() -> ChunkLog:
+        async def begin() -> Reading:
             begun.append(1)
             await opened.wait()
-            return log
+            return Reading(log)
 
         begun: list[int] = []
         log, opened, requests = log_of(1), asyncio.Event(), LiveRequests(30)
@@ -232,7 +232,7 @@ def test_a_request_is_opened_once_however_many_ask_and_one_that_leaves_stops_nob
 
 def test_a_refusal_is_remembered_for_a_while() -> None:
     async def scenario() -> None:
-        async def begin() -> ChunkLog:
+        async def begin() -> Reading:
             begun.append(1)
             raise RunActive
 

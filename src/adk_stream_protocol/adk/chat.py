@@ -72,8 +72,10 @@ def kept_events(events: list[Event]) -> list[Event]:
 def find_repeated(events: list[Event], ids: MessageIds) -> tuple[str, bool] | None:
     """The answer to a message that the session has already, and whether it said the same."""
     for event in reversed(events):
+        if event.author != "user" or not event.custom_metadata:
+            continue
         stored = MessageIds.of(event)
-        if event.author == "user" and stored.user_message_id == ids.user_message_id and stored.message_id is not None:
+        if stored.user_message_id == ids.user_message_id and stored.message_id is not None:
             if not any(kept is event for kept in kept_events(events)):
                 return None  # it was taken back
             return stored.message_id, stored.said is None or stored.said == ids.said
