@@ -21,7 +21,7 @@ from ..adk.session_calls import Events, SessionCall, find_session_calls
 from ..adk.tool_parts import Records
 from ..adk.translator import Translator
 from ..chunk_log import ChunkLog, Reading
-from ..errors import BridgeError, MalformedRequest, NotFound, RunActive
+from ..errors import BridgeError, MalformedRequest, NotFound, RunActive, StoreUnavailable
 from ..limits import Limits
 from ..protocol.answers import Answer
 from ..protocol.approvals import ChatKey
@@ -57,6 +57,7 @@ Opened = Reading | asyncio.Task[Reading]
 _DISCONNECT_S = 2  # how long a client that has stopped reading may take to be noticed
 _KEPT_S = 60  # how long after its end an answer can still be read by its id
 _ANSWER_KEPT = "Your answer is recorded, but the server cannot go on with it now. It is taken up later."
+_NOT_KNOWN = "Whether your answer was recorded is not known right now. Send it again."
 _USED_BEFORE = "This message id was used for something else before. Send the message under a new id."
 
 
@@ -195,12 +196,26 @@ class ChatTurns:
         )
         leased: LeasedChat | None = None
         if taken.open_calls or taken.changes:
-            leased = await self._leases.begin(chat.key, taken.changes)
+            try:
+                leased = await self._leases.begin(chat.key, taken.changes)
+            except StoreUnavailable:
+                await self._require_recorded(chat.key, taken)
+                return Reading(encode_failure(turn.message_id or taken.message_id, _ANSWER_KEPT))
         if leased is not None and not any(answer.asked.key in leased.records for answer in taken.answers):
             await self._leases.end(leased)
             raise NotFound  # the chat was deleted meanwhile
         work = self._go_on(chat, turn, prepared, taken, leased, announced, by)
         return self._in_background(work, turn.message_id or taken.message_id, _ANSWER_KEPT)
+
+    async def _require_recorded(self, chat: ChatKey, taken: Answered) -> None:
+        """The store has failed at the answers. They may be written all the same, and then nobody says otherwise."""
+        try:
+            records = await self.records(chat)
+        except StoreUnavailable:
+            raise StoreUnavailable(_NOT_KNOWN) from None
+        for call in (answer.asked for answer in taken.answers):
+            if call.key not in records or records[call.key].version == call.approval.version:
+                raise StoreUnavailable
 
     async def _go_on(
         self,
