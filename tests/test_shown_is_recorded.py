@@ -1,0 +1,384 @@
+"""A payment that was made is shown as made, whatever goes wrong after it: now, after a reload, and when asked again."""
+
+import asyncio
+from collections.abc import AsyncGenerator, Callable
+from contextlib import asynccontextmanager
+from typing import Any
+
+import pytest
+from google.adk.agents import LlmAgent
+from google.adk.apps import App
+from google.adk.artifacts import InMemoryArtifactService
+from google.adk.plugins.base_plugin import BasePlugin
+from google.adk.sessions import InMemorySessionService
+from google.adk.tools import FunctionTool, ToolContext
+from google.genai import types
+
+from adk_stream_protocol import Limits
+from adk_stream_protocol.adk import gated_call, request_run
+from adk_stream_protocol.adk.runner import resumable
+from adk_stream_protocol.errors import StoreUnavailable
+from adk_stream_protocol.protocol.approvals import ChatKey, State
+from adk_stream_protocol.store.memory import MemoryStore
+from adk_stream_protocol.testing import Answer, ScriptedModel, call
+from support.conversations import run
+from support.pages import Clock, Page, page, results_told
+
+CHAT = ChatKey("helper", "ann", "c1")
+PAID = {"paid": 5}
+TRY_AGAIN = "Try again"
+MINUTE, DAY = 60, 24 * 3600
+
+
+class Sessions(InMemorySessionService):
+    """Loses the result of the payment, as a database does that fails over."""
+
+    fails = False
+
+    async def append_event(self, session: Any, event: Any) -> Any:
+        if self.fails and any(response.name == "pay" for response in event.get_function_responses()):
+            raise ConnectionError("a failover")
+        return await super().append_event(session, event)
+
+
+class AuditPlugin(BasePlugin):
+    """A user's own, that posts to a log service."""
+
+    def __init__(self) -> None:
+        super().__init__(name="audit")
+        self.fails = self.is_slow = False
+        self.is_at_work = asyncio.Event()
+
+    async def after_tool_callback(self, **_: Any) -> None:
+        if self.fails:
+            raise RuntimeError("the log service is down")
+        if self.is_slow:
+            self.is_at_work.set()
+            await asyncio.sleep(60)
+
+
+class Artifacts(InMemoryArtifactService):
+    def __init__(self) -> None:
+        super().__init__()
+        object.__setattr__(self, "fails", False)
+
+    async def get_artifact_version(self, **about: Any) -> Any:
+        if self.__dict__.get("fails"):
+            raise ConnectionError("the bucket is gone")
+        return await super().get_artifact_version(**about)
+
+
+class Office:
+    """Everything behind a page on which one payment waits, and what can go wrong with it."""
+
+    def __init__(self) -> None:
+        self.paid: list[int] = []
+        self.clock = Clock()
+        self.store = MemoryStore(clock=self.clock)
+        self.sessions = Sessions()
+        self.plugin = AuditPlugin()
+        self.artifacts = Artifacts()
+        self.model = ScriptedModel([[call("pay", amount=5)], "Paid.", "So it is.", "So it is."])
+
+    async def pay(self, amount: int, tool_context: ToolContext) -> dict[str, Any]:
+        """Pays."""
+        await tool_context.save_artifact("receipt.txt", types.Part(text="paid"))
+        self.paid.append(amount)
+        return {"paid": amount}
+
+    @asynccontextmanager
+    async def page(self, **options: Any) -> AsyncGenerator[Page]:
+        agent = LlmAgent(name="helper", model=self.model, tools=[FunctionTool(self.pay, require_confirmation=True)])
+        app = App(
+            name="helper",
+            root_agent=agent,
+            plugins=[self.plugin],
+            resumability_config=resumable(),
+        )
+        given = {"record": self.store, "session_service": self.sessions, "artifact_service": self.artifacts}
+        async with page(agent=app, **{**given, **options}) as at:
+            yield at
+
+    async def state(self) -> State:
+        (record,) = (await self.store.read(CHAT)).approvals
+        return record.state
+
+    def works_again(self) -> None:
+        self.sessions.fails = self.plugin.fails = self.plugin.is_slow = False
+
+
+FAILURES = ("append", "plugin", "artifacts", "stop")
+every_failure = pytest.mark.parametrize("failure", FAILURES)
+
+
+async def approve_while(failure: str, office: Office, at: Page) -> Answer:
+    """The payment is approved and made, and this goes wrong after it."""
+    await at.say("Pay.")
+    office.sessions.fails = failure == "append"
+    office.plugin.fails = failure == "plugin"
+    office.plugin.is_slow = failure == "stop"
+    object.__setattr__(office.artifacts, "fails", failure == "artifacts")
+    at.decide("pay")
+    if failure != "stop":
+        answer = await at.answer()
+    else:
+        answering = asyncio.create_task(at.answer())
+        await office.plugin.is_at_work.wait()
+        await at.chat.stop()
+        answer = await answering
+    assert office.paid == [5]
+    assert await office.state() is State.DONE
+    return answer
+
+
+def outputs(answer: Answer) -> list[Any]:
+    return [chunk["output"] for chunk in answer.of_type("tool-output-available")]
+
+
+@pytest.fixture(autouse=True)
+def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(request_run, "_STOP_GRACE_S", 0.05)
+    monkeypatch.setattr(gated_call, "_RETRIES_S", (0.001,) * 3)
+
+
+def in_office(scenario: Callable[[Office], Any]) -> None:
+    async def patiently() -> None:
+        await scenario(Office())
+
+    run(patiently)
+
+
+# -- shown ------------------------------------------------------------------------------------------------------------
+
+
+@every_failure
+def test_a_payment_that_was_made_is_told_as_made(failure: str) -> None:
+    async def scenario(office: Office) -> None:
+        async with office.page() as at:
+            answer = await approve_while(failure, office, at)
+            assert outputs(answer) == [PAID]
+            assert (at.part("pay")["state"], at.part("pay")["output"]) == ("output-available", PAID)
+
+    in_office(scenario)
+
+
+@every_failure
+def test_a_payment_that_was_made_is_shown_as_made_after_a_reload(failure: str) -> None:
+    async def scenario(office: Office) -> None:
+        async with office.page() as at:
+            await approve_while(failure, office, at)
+            tab = await at.second_tab()
+            assert (tab.part("pay")["state"], tab.part("pay")["output"]) == ("output-available", PAID)
+
+    in_office(scenario)
+
+
+@every_failure
+def test_whoever_asks_again_about_a_payment_that_was_made_is_told_so(failure: str) -> None:
+    async def scenario(office: Office) -> None:
+        async with office.page() as at:
+            asked = await approve_while(failure, office, at)
+            office.works_again()
+            said = {"id": at.part("pay")["approval"]["id"], "approved": True}
+            part = {**at.part("pay"), "state": "approval-responded", "approval": said}
+            part.pop("output")
+            message = {"id": asked.message_id, "role": "assistant", "parts": [part]}
+            again = await at.chat.post({"id": "c1", "messages": [message], "messageId": asked.message_id})
+            assert outputs(again) == [PAID]
+            assert office.paid == [5]
+            tab = await at.second_tab()
+            assert (tab.part("pay")["state"], tab.part("pay")["output"]) == ("output-available", PAID)
+
+    in_office(scenario)
+
+
+# -- told to the model ------------------------------------------------------------------------------------------------
+
+
+@every_failure
+@pytest.mark.parametrize("later_s", [1, 61 * MINUTE, 90 * DAY])
+def test_the_model_hears_of_a_payment_with_the_users_next_words(failure: str, later_s: float) -> None:
+    async def scenario(office: Office) -> None:
+        async with office.page() as at:
+            await approve_while(failure, office, at)
+            office.works_again()
+            office.clock.now += later_s
+            await at.chat.bridge.recover()
+            await asyncio.sleep(0)
+            while at.chat.is_running:
+                await asyncio.sleep(0)
+            await at.say("Did it work?")
+            assert PAID in results_told(at.chat.model)
+            assert office.paid == [5]
+
+    in_office(scenario)
+
+
+def test_the_model_is_told_of_a_lost_result_once() -> None:
+    async def scenario(office: Office) -> None:
+        async with office.page() as at:
+            await approve_while("append", office, at)
+            office.works_again()
+            await at.say("Did it work?")
+            await at.say("Really?")
+            assert results_told(at.chat.model).count(PAID) == 1
+
+    in_office(scenario)
+
+
+# -- artifacts --------------------------------------------------------------------------------------------------------
+
+
+def test_the_conversation_is_read_while_the_artifact_service_fails() -> None:
+    async def scenario(office: Office) -> None:
+        async with office.page() as at:
+            await approve_while("artifacts", office, at)
+            assert (await at.chat.request("GET", "/messages")).status_code == 200
+
+    in_office(scenario)
+
+
+def test_the_chats_are_listed_while_the_artifact_service_fails() -> None:
+    async def scenario(office: Office) -> None:
+        async with office.page() as at:
+            await approve_while("artifacts", office, at)
+            assert (await at.chat.request_root("GET")).status_code == 200
+
+    in_office(scenario)
+
+
+def test_an_answer_goes_on_while_the_artifact_service_fails() -> None:
+    async def scenario(office: Office) -> None:
+        async with office.page() as at:
+            answer = await approve_while("artifacts", office, at)
+            assert answer.text == "Paid."
+            assert not answer.of_type("error")
+
+    in_office(scenario)
+
+
+# -- nothing can be read or written -----------------------------------------------------------------------------------
+
+
+class Database:
+    """One, for sessions and calls alike."""
+
+    is_down = False
+
+    def store(self, clock: Clock) -> MemoryStore:
+        def failing(name: str) -> Any:
+            works = getattr(MemoryStore, name)
+
+            async def method(*args: Any, **options: Any) -> Any:
+                if self.is_down:
+                    raise StoreUnavailable
+                return await works(*args, **options)
+
+            return method
+
+        names = ("read", "add", "compare_and_set", "acquire", "renew", "release", "abandoned")
+        return type("Store", (MemoryStore,), {name: failing(name) for name in names})(clock=clock)
+
+    def sessions(self) -> InMemorySessionService:
+        database = self
+
+        class Lost(InMemorySessionService):
+            async def append_event(self, *args: Any, **options: Any) -> Any:
+                if database.is_down:
+                    raise ConnectionError("gone")
+                return await super().append_event(*args, **options)
+
+            async def get_session(self, **options: Any) -> Any:
+                if database.is_down:
+                    raise ConnectionError("gone")
+                return await super().get_session(**options)
+
+        return Lost()
+
+
+@asynccontextmanager
+async def lost_database() -> AsyncGenerator[tuple[Page, Answer, list[int], Database, MemoryStore]]:
+    """A payment during which the database is lost; it has not come back yet."""
+    clock, database, paid = Clock(), Database(), list[int]()
+    store = database.store(clock)
+
+    async def pay(amount: int) -> dict[str, Any]:
+        """Pays."""
+        database.is_down = True
+        paid.append(amount)
+        return {"paid": amount}
+
+    tools = (FunctionTool(pay, require_confirmation=True),)
+    replies = [[call("pay", amount=5)], "Hm.", "Hm.", "Hm."]
+    limits = Limits(lease_s=10)
+    async with page(*replies, tools=tools, record=store, session_service=database.sessions(), limits=limits) as at:
+        await at.say("Pay.")
+        at.decide("pay")
+        answer = await at.answer()
+        assert paid == [5]
+        yield at, answer, paid, database, store
+        database.is_down = False
+        clock.now += 60
+
+
+def is_unknown(text: str) -> bool:
+    return "unknown" in text
+
+
+def test_a_payment_during_which_the_database_was_lost_is_told_as_unknown() -> None:
+    async def scenario() -> None:
+        async with lost_database() as (at, _, _, _, _):
+            assert at.part("pay")["state"] == "output-error"
+            assert is_unknown(at.part("pay")["errorText"])
+
+    run(scenario)
+
+
+def test_nobody_is_told_to_try_again_a_payment_that_may_have_been_made() -> None:
+    async def scenario() -> None:
+        async with lost_database() as (_, answer, _, _, _):
+            told = [chunk for chunk in answer.chunks if chunk["type"].startswith("tool-")]
+            assert TRY_AGAIN not in str(told)
+            assert not answer.of_type("tool-output-available")
+
+    run(scenario)
+
+
+def test_a_payment_during_which_the_database_was_lost_is_unknown_after_a_reload() -> None:
+    async def scenario() -> None:
+        async with lost_database() as (at, _, _, database, store):
+            database.is_down = False
+            store._clock.now += 60  # pyright: ignore
+            await at.chat.bridge.recover()
+            while at.chat.is_running:
+                await asyncio.sleep(0)
+            tab = await at.second_tab()
+            assert tab.part("pay")["state"] == "output-error"
+            assert is_unknown(tab.part("pay")["errorText"])
+
+    run(scenario)
+
+
+def test_a_payment_during_which_the_database_was_lost_is_unknown_to_the_model() -> None:
+    async def scenario() -> None:
+        async with lost_database() as (at, _, paid, database, store):
+            database.is_down = False
+            store._clock.now += 60  # pyright: ignore
+            answer = await at.chat.say("Did it work?")
+            assert answer.status == 200
+            assert is_unknown(str(results_told(at.chat.model)[-1]))
+            assert paid == [5]
+
+    run(scenario)
+
+
+def test_a_payment_during_which_the_database_was_lost_is_recorded_as_unknown() -> None:
+    async def scenario() -> None:
+        async with lost_database() as (at, _, _, database, store):
+            database.is_down = False
+            store._clock.now += 60  # pyright: ignore
+            await at.chat.say("Did it work?")
+            (record,) = (await store.read(CHAT)).approvals
+            assert record.state is State.UNKNOWN
+
+    run(scenario)
