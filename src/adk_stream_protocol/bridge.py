@@ -24,7 +24,8 @@ from .chat.leases import ChatLeases
 from .chat.live import LiveChats
 from .chat.prepared import Prepared
 from .chat.recovery import Recovery
-from .chat.turns import ChatTurns, Defaults, Opened
+from .chat.segments import Defaults, Segments
+from .chat.turns import ChatTurns, Opened
 from .chunk_log import ChunkLog, Reading
 from .errors import ConfigurationError, MalformedRequest, NotFound, NoUser, Restarting, RunActive
 from .limits import Limits
@@ -115,9 +116,10 @@ class ChatBridge:
         self._prepare = prepare
         self._leases = ChatLeases(self._store, gate, policy, self.limits.lease_s)
         defaults = Defaults(run_config=run_config, sdk_version=sdk_version, approval_style=approval_style)
-        self._turns = ChatTurns(self._store, self._leases, policy, self.limits, defaults)
-        self._recovery = Recovery(self._store, self._turns, self._lost_chat, self.limits.lease_s)
-        self._live = LiveChats(self._store, gate, self._leases, self._turns, self.limits, run_config)
+        self._segments = Segments(self._store, self._leases, self.limits, defaults)
+        self._turns = ChatTurns(self._store, self._leases, policy, self.limits, self._segments)
+        self._recovery = Recovery(self._store, self._segments, self._lost_chat, self.limits.lease_s)
+        self._live = LiveChats(self._store, gate, self._leases, self._segments, self.limits, run_config)
         self._draining: asyncio.Task[None] | None = None
         self.before_drain: list[Callable[[], None]] = []
         """What its transports tell their clients before streams are ended."""
@@ -256,7 +258,7 @@ class ChatBridge:
             return run.log if run is not None else None
         live = self._live.get(key)
         log = live.log_of(message_id) if live is not None else None
-        return log or self._turns.log_of(key, message_id)
+        return log or self._segments.log_of(key, message_id)
 
     async def stop(self, user: str, chat_id: str) -> None:
         """End what runs in this chat, if anything does. When this returns, the next turn may come."""
@@ -297,8 +299,8 @@ class ChatBridge:
         return await encode_history(
             chat,
             [*events, *self._live.announced(chat.key)],
-            new_translator=lambda ids: self._turns.new_translator(chat, ids, sdk_version),
-            records=await self._turns.records(chat.key),
+            new_translator=lambda ids: self._segments.new_translator(chat, ids, sdk_version),
+            records=await self._segments.records(chat.key),
             running=running,
         )
 

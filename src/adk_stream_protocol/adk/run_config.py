@@ -10,6 +10,8 @@ from google.adk.agents.run_config import (
 )
 from google.adk.telemetry.context import TelemetryConfig
 from google.genai import types
+from pydantic import ValidationError
+from pydantic_core import PydanticSerializationError
 
 
 def effective_run_config(base: RunConfig | None, changes: Mapping[str, Any], metadata: dict[str, Any]) -> RunConfig:
@@ -53,8 +55,12 @@ def resolved_telemetry() -> TelemetryConfig:
 
 
 def encode_changes(changes: Mapping[str, Any]) -> dict[str, Any]:
-    """Changes of a `RunConfig` as JSON."""
-    return RunConfig.model_validate(dict(changes)).model_dump(mode="json", include=set(changes)) if changes else {}
+    """Changes of a `RunConfig` as JSON; none if they cannot be written as such."""
+    try:
+        config = RunConfig.model_validate(dict(changes))
+        return config.model_dump(mode="json", include=set(changes)) if changes else {}
+    except (ValidationError, PydanticSerializationError):
+        return {}
 
 
 def decode_changes(changes: Mapping[str, Any]) -> dict[str, Any]:

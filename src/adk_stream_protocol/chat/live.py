@@ -21,7 +21,7 @@ from ..store.base import Store
 from .answers import deliver_outcomes, park_calls, refuse_call
 from .leases import ChatLeases
 from .prepared import Prepared, presentation
-from .turns import ChatTurns
+from .segments import Segments
 
 if TYPE_CHECKING:
     from google.adk.agents.run_config import RunConfig
@@ -34,14 +34,14 @@ class LiveChats:
         store: Store,
         gate: ApprovalGate,
         leases: ChatLeases,
-        turns: ChatTurns,
+        segments: Segments,
         limits: Limits,
         run_config: "RunConfig | None",
     ) -> None:
         self._store = store
         self._gate = gate
         self._leases = leases
-        self._turns = turns
+        self._segments = segments
         self._limits = limits
         self._run_config = run_config
         self._opening: dict[ChatKey, asyncio.Task[LiveRun]] = {}
@@ -59,7 +59,7 @@ class LiveChats:
     async def say(self, chat: Chat, turn: Turn, prepared: Prepared, by: LiveListener) -> ChunkLog:
         live = await self.open(chat, prepared)
         ids = MessageIds(user_message_id=None, message_id=None, **presentation(prepared, turn.approval_style))
-        translator = self._turns.new_translator(chat, ids, turn.sdk_version)
+        translator = self._segments.new_translator(chat, ids, turn.sdk_version)
         message = LiveMessage(translator, user_message_id=turn.message_id, is_typed=True, shown=ids)
         return await live.say(message, encode_content(turn), prepared.get("state_delta"), by)
 
@@ -116,7 +116,7 @@ class LiveChats:
             self._limits,
             effective_live_config(self._run_config, changes, metadata),
             LiveServices(
-                new_message=lambda: LiveMessage(self._turns.new_translator(chat, ids), shown=ids),
+                new_message=lambda: LiveMessage(self._segments.new_translator(chat, ids), shown=ids),
                 refuse=lambda call, reason: refuse_call(self._store, chat.key, call, reason),
                 park=lambda: park_calls(self._store, chat, leased),
                 let_go=lambda: self._ended(leased),

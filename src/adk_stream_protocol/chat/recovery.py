@@ -9,7 +9,7 @@ from ..adk.chat import Chat
 from ..adk.session_calls import SessionCall
 from ..protocol.approvals import CallKey, ChatKey
 from ..store.base import Store
-from .turns import ChatTurns
+from .segments import Segments
 
 logger = logging.getLogger(__name__)
 
@@ -20,11 +20,11 @@ class Recovery:
     """Looks for lost runs as long as it lives: what was approved and not begun is done, what was begun is unknown."""
 
     def __init__(
-        self, store: Store, turns: ChatTurns, open_chat: Callable[[ChatKey], Chat | None], period_s: float
+        self, store: Store, segments: Segments, open_chat: Callable[[ChatKey], Chat | None], period_s: float
     ) -> None:
         """`open_chat`: None for a chat of another application's."""
         self._store = store
-        self._turns = turns
+        self._segments = segments
         self._open_chat = open_chat
         self._period_s = period_s
         self._attempts: Counter[CallKey] = Counter()
@@ -52,7 +52,7 @@ class Recovery:
             chat = self._open_chat(key)
             if chat is not None:
                 try:
-                    await self._turns.continue_lost(chat, self._choose)
+                    await self._segments.continue_lost(chat, self._choose)
                 except Exception as error:  # one chat that cannot be read keeps no other waiting
                     logger.error("a lost run was not taken up: %s", type(error).__qualname__)
 
