@@ -17,7 +17,7 @@ class ChunkLog:
         self._chunks: list[bytes] = []
         self._closed = False
         self._wakers: set[asyncio.Event] = set()
-        self._was_read = False
+        self._left = asyncio.Event()
 
     def append(self, chunks: Sequence[bytes]) -> None:
         self._chunks.extend(chunks)
@@ -55,11 +55,13 @@ class ChunkLog:
     def watch(self, waker: asyncio.Event) -> None:
         """Set `waker` whenever there may be something to read, until `unwatch`."""
         self._wakers.add(waker)
-        self._was_read = True
+        self._left.clear()
         self.on_readers_changed()
 
     def unwatch(self, waker: asyncio.Event) -> None:
         self._wakers.discard(waker)
+        if not self._wakers:
+            self._left.set()
         self.on_readers_changed()
 
     def _wake(self) -> None:
@@ -68,15 +70,11 @@ class ChunkLog:
 
     async def is_left(self, within_s: float) -> bool:
         """Whether nobody reads it any more, or stops to within a while. Its first reader may still be on its way."""
-        end = asyncio.get_running_loop().time() + within_s
-        while self._wakers or not self._was_read:
-            if asyncio.get_running_loop().time() >= end:
-                return False
-            await asyncio.sleep(_LOOK_S)
+        try:
+            await asyncio.wait_for(self._left.wait(), within_s)
+        except TimeoutError:
+            return False
         return True
-
-
-_LOOK_S = 0.02
 
 
 @dataclass(frozen=True)

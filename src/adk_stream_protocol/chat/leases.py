@@ -36,6 +36,7 @@ class ChatLeases:
         self._runs: dict[ChatKey, Run | None] = {}  # None: a turn is about to start
         self._leases: dict[ChatKey, LeasedChat] = {}
         self._free: dict[ChatKey, asyncio.Event] = {}
+        self._starting: dict[ChatKey, asyncio.Event] = {}
         self._queues: dict[ChatKey, tuple[asyncio.Lock, int]] = {}
         self._timer: asyncio.TimerHandle | None = None
         self._renewing: asyncio.Task[None] | None = None
@@ -49,8 +50,21 @@ class ChatLeases:
     def get(self, chat: ChatKey) -> Run | None:
         return self._runs.get(chat)
 
+    async def begun(self, chat: ChatKey, within_s: float) -> Run | None:
+        """What runs in this chat here. A turn that is about to start gets a moment to do so."""
+        starting = self._starting.get(chat)
+        if starting is not None:
+            with suppress(TimeoutError):
+                await asyncio.wait_for(starting.wait(), within_s)
+        return self._runs.get(chat)
+
     def put(self, chat: ChatKey, run: Run) -> None:
         self._runs[chat] = run
+        self._has_started(chat)
+
+    def _has_started(self, chat: ChatKey) -> None:
+        if (starting := self._starting.pop(chat, None)) is not None:
+            starting.set()
 
     # -- taking a chat ------------------------------------------------------------------------------------------------
 
@@ -62,7 +76,7 @@ class ChatLeases:
                 await self._store.compare_and_set(old, new)
             return None
         self._runs[chat] = None  # ours from here on, also while we wait for the store
-        self._free[chat] = asyncio.Event()
+        self._free[chat], self._starting[chat] = asyncio.Event(), asyncio.Event()
         lease: Lease | None = None
         try:
             lease, snapshot = await self._store.acquire(chat, self._lease_s, changes)
@@ -178,6 +192,7 @@ class ChatLeases:
     def _set_free(self, chat: ChatKey) -> None:
         del self._runs[chat]
         self._free.pop(chat).set()
+        self._has_started(chat)
 
     async def give_up(self, leased: LeasedChat, calls: Sequence[CallKey] | frozenset[CallKey], text: str) -> None:
         """Approved calls that nobody will begin: their client is told that they failed."""

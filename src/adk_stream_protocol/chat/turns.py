@@ -69,7 +69,7 @@ class ChatTurns:
         leased = await self._leases.begin(chat.key)
         if leased is not None:
             return await self._begin(chat, turn, prepared, leased)
-        run = self._leases.get(chat.key)
+        run = await self._leases.begun(chat.key, _DISCONNECT_S)
         if not isinstance(run, RequestRun):
             raise RunActive
         if turn.again is None and turn.message_id is not None and run.ids.user_message_id == turn.message_id:
