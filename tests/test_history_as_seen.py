@@ -44,6 +44,20 @@ def test_state_that_was_shown_is_shown_after_a_reload() -> None:
     play(scenario)
 
 
+def test_a_continuation_that_fails_leaves_no_step_behind_that_the_client_does_not_have() -> None:
+    def fails(_: int) -> None:
+        raise ConnectionError
+
+    async def scenario() -> None:
+        async with page(PAY, "Never said.", tools=(Till(fails).gated,)) as at:
+            await at.say("Pay.")
+            at.decide("pay")
+            assert (await at.answer()).types == ["start", "tool-output-error", "error"]
+            assert (await at.chat.messages())[-1]["parts"] == at.messages[-1]["parts"]
+
+    play(scenario)
+
+
 def test_state_that_was_not_shown_is_not_shown_after_a_reload_either() -> None:
     async def scenario() -> None:
         async with page([call("remember")], "Done.", tools=(remember,)) as at:

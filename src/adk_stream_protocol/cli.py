@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from sqlalchemy import URL
 
 _CONNECTING_S = 10  # a database that takes longer will not be fast enough for a chat
+_LOOK_S = 0.1  # between looks for a second signal
 _PING_S = 20  # of a WebSocket: a silence after which the other side is asked, and given up after another
 
 
@@ -227,5 +228,7 @@ class _Server(uvicorn.Server):
         self._end_runs = end_runs
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        await self._end_runs()
+        ending = asyncio.ensure_future(self._end_runs())
+        while not ending.done() and not self.force_exit:  # which a second signal sets
+            await asyncio.wait([ending], timeout=_LOOK_S)
         await super().shutdown(sockets)

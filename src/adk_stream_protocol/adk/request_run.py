@@ -97,7 +97,7 @@ class RequestRun:
         self._is_ending = False
         self._ended_by: str | None = "stop"  # until it turns out otherwise
         self._failure: str | None = None
-        self._invocation_id = ""
+        self._invocation_id = next((call.invocation_id for call in request.answered), "")
         self._task: asyncio.Task[None] | None = None
         self._stopping: asyncio.Task[None] | None = None
         self._unread_timer: asyncio.TimerHandle | None = None
