@@ -155,7 +155,7 @@ class ChatBridge:
         for tell in self.before_drain:
             tell()
         await self._turns.drain()
-        await self._leases.drain()
+        await self._leases.drain(self.limits.drain_s)
 
     async def aclose(self) -> None:
         """Drain, then let go of the runner. For those who do not use the router's lifespan."""

@@ -104,7 +104,7 @@ class GatedCall:
 
     async def _add(self, *, person_s: float | None = None, browser_s: float | None = None, **about: Any) -> str | None:
         """`person_s`, `browser_s`: how long they have."""
-        reason = cannot_be_shown(self.arguments)
+        reason = cannot_be_shown(self.arguments) or cannot_be_shown(about.get("asked_payload"))
         if reason is not None:
             return f"This call was not run: {reason}."
         try:

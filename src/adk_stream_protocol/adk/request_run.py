@@ -52,6 +52,8 @@ class RunRequest:
     """What is put into the session first."""
     answered: frozenset[CallKey] = frozenset()
     """The calls whose answers this run takes up."""
+    asked_by: MessageIds | None = None
+    """Of the user's message, where the segment is not the first that answers it."""
     outputs: frozenset[CallKey] = frozenset()
     """Those of them whose results are in `appended` or `contents`."""
 
@@ -83,6 +85,7 @@ class RequestRun:
         """`let_go`: lets the next turn come. It does not raise."""
         self.log = log
         self.ids = request.ids
+        self.asked_by = request.asked_by or request.ids
         self.answered = request.answered
         self.has_ended = asyncio.Event()
         self.is_accepted: asyncio.Future[None] = asyncio.get_running_loop().create_future()

@@ -101,7 +101,7 @@ class ToolParts:
         confirmation = as_dict(question.get("toolConfirmation"))
         about: dict[str, Any] = {
             "hint": (record.hint if record is not None else None) or confirmation.get("hint"),
-            "payload": confirmation.get("payload"),
+            "payload": shown_arguments(confirmation.get("payload")),
             "deadline": _deadline(record),
         }
         about = {name: value for name, value in about.items() if value is not None}

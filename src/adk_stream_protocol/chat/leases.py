@@ -10,6 +10,7 @@ from ..adk.leased_chat import LeasedChat
 from ..adk.live_run import LiveRun
 from ..adk.policy import ApprovalPolicy
 from ..adk.request_run import RequestRun
+from ..errors import Restarting
 from ..protocol import approvals
 from ..protocol.approvals import Approval, CallKey, ChatKey, NotAllowed, State
 from ..store.base import Lease, Step, Store, advance
@@ -22,6 +23,7 @@ Change = tuple[Approval, Approval]
 _NOT_TAKEN_UP = "This call was not run: the server failed before it began."
 _TAKEN_BACK = "This call was not run: what the user had said was taken back."
 _NOT_ASKED = "the server failed before anybody was asked"
+_STOPPING_S = 5  # what it may take to end a run whose tools have ended
 _FIRST_LOOK_S, _LONGEST_LOOK_S = 0.05, 1.0  # at a chat of another worker's, of whose end nobody tells us
 
 
@@ -38,6 +40,7 @@ class ChatLeases:
         self._free: dict[ChatKey, asyncio.Event] = {}
         self._starting: dict[ChatKey, asyncio.Event] = {}
         self._queues: dict[ChatKey, tuple[asyncio.Lock, int]] = {}
+        self._is_draining = False
         self._timer: asyncio.TimerHandle | None = None
         self._renewing: asyncio.Task[None] | None = None
 
@@ -71,6 +74,8 @@ class ChatLeases:
     async def begin(self, chat: ChatKey, changes: Sequence[Change] = ()) -> LeasedChat | None:
         """The right to run in this chat, if nobody has it. `changes` are written in any case, except those that
         somebody has overtaken. What a lost run has left behind is put in order first."""
+        if self._is_draining:
+            raise Restarting
         if chat in self._runs:
             for old, new in changes:
                 await self._store.compare_and_set(old, new)
@@ -85,6 +90,8 @@ class ChatLeases:
                 return None
             leased = LeasedChat.taken(lease, snapshot)
             await self._put_in_order(leased)
+            if self._is_draining:  # meanwhile
+                raise Restarting
         except BaseException as error:
             self._set_free(chat)
             if lease is not None:
@@ -147,18 +154,17 @@ class ChatLeases:
     async def take_over(self, chat: ChatKey, patience_s: float) -> LeasedChat | None:
         """The right to run in this chat, after the end of whatever runs in it here. None if another worker has it, and
         does not let go for a while."""
-        async with self.queue(chat):
-            give_up_at = asyncio.get_running_loop().time() + patience_s
-            while True:
-                run = self._runs.get(chat)
-                if run is not None:
-                    await run.stop_after_tools()
-                leased = await self.begin(chat)
-                if leased is not None:
-                    return leased
-                if chat not in self._runs and asyncio.get_running_loop().time() >= give_up_at:
-                    return None
-                await asyncio.sleep(_FIRST_LOOK_S)
+        give_up_at = asyncio.get_running_loop().time() + patience_s
+        while True:
+            run = self._runs.get(chat)
+            if run is not None:
+                await run.stop_after_tools()
+            leased = await self.begin(chat)
+            if leased is not None:
+                return leased
+            if chat not in self._runs and asyncio.get_running_loop().time() >= give_up_at:
+                return None
+            await asyncio.sleep(_FIRST_LOOK_S)
 
     # -- giving it back -----------------------------------------------------------------------------------------------
 
@@ -255,6 +261,14 @@ class ChatLeases:
             with suppress(Exception):
                 await run.lose_lease()
 
-    async def drain(self) -> None:
-        """End what runs, without taking anything from whoever comes next."""
-        await asyncio.gather(*(run.drain() for run in self), return_exceptions=True)
+    async def drain(self, longest_s: float) -> None:
+        """End what runs or is about to, without taking anything from whoever comes next. Nothing begins any more."""
+        self._is_draining = True
+        for leased in self._leases.values():
+            leased.begins_nothing = True
+        with suppress(TimeoutError):
+            async with asyncio.timeout(longest_s + _STOPPING_S):
+                while self._runs:
+                    await asyncio.gather(*(run.drain() for run in self), return_exceptions=True)
+                    for starting in list(self._starting.values()):
+                        await starting.wait()

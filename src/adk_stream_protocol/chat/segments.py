@@ -125,6 +125,7 @@ class Segments:
                 translator,
                 message,
                 asked.answers,
+                asked_by=shown,
                 run_config=self.run_config(ids, asked.prepared),
                 state_delta=asked.prepared.get("state_delta"),
             )

@@ -72,8 +72,8 @@ class ChatTurns:
         run = await self._leases.begun(chat.key, _DISCONNECT_S)
         if not isinstance(run, RequestRun):
             raise RunActive
-        if turn.again is None and turn.message_id is not None and run.ids.user_message_id == turn.message_id:
-            _require_same(run.ids.said == digest_of_message(turn))
+        if turn.again is None and turn.message_id is not None and run.asked_by.user_message_id == turn.message_id:
+            _require_same(run.asked_by.said in (None, digest_of_message(turn)))
             return Reading(run.log, is_replay=True)
         if not await run.log.is_left(_DISCONNECT_S):
             raise RunActive
@@ -253,6 +253,7 @@ class ChatTurns:
 
     async def drain(self) -> None:
         """Nobody waits any longer for a chat to be free."""
+        await asyncio.sleep(0)  # what was just begun gets as far as it takes to be ended properly
         waiting = list(self._waiting)
         for task in waiting:
             task.cancel()
