@@ -213,6 +213,35 @@ def test_however_many_answers_wait_the_store_is_asked_by_one(elsewhere: bool) ->
     play(scenario)
 
 
+class CountingLoop:
+    """Counts the timers that anybody sets."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.timers = 0
+        loop = asyncio.get_running_loop()
+        set_timer = loop.call_at
+
+        def call_at(*args: Any, **options: Any) -> Any:
+            self.timers += 1
+            return set_timer(*args, **options)
+
+        monkeypatch.setattr(loop, "call_at", call_at)
+
+
+def test_answers_that_wait_in_one_process_do_nothing_meanwhile(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def scenario() -> None:
+        async with busy_chat() as (_, at, _, set_free):
+            waiting = [asyncio.create_task(at.chat.post(answer_body(at))) for _ in range(100)]
+            await asyncio.sleep(5)
+            counted = CountingLoop(monkeypatch)
+            await asyncio.sleep(60)
+            assert counted.timers <= 100 * 5  # their pings
+            await set_free()
+            await asyncio.gather(*waiting)
+
+    play(scenario)
+
+
 # -- refusals ---------------------------------------------------------------------------------------------------------
 
 

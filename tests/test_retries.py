@@ -132,6 +132,7 @@ def test_a_message_whose_answer_failed_comes_to_the_same_end_again() -> None:
             second = await at.chat.post(message())
             assert first.chunks[-1]["type"] == second.chunks[-1]["type"] == "error"
             assert first.chunks[-1]["errorText"] == second.chunks[-1]["errorText"]
+            assert len(at.chat.model.requests) == 1
 
     play(scenario)
 
