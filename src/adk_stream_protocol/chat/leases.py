@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+from collections import Counter
 from collections.abc import AsyncGenerator, Iterator, Sequence
 from contextlib import asynccontextmanager, suppress
 
@@ -40,6 +41,7 @@ class ChatLeases:
         self._free: dict[ChatKey, asyncio.Event] = {}
         self._starting: dict[ChatKey, asyncio.Event] = {}
         self._queues: dict[ChatKey, tuple[asyncio.Lock, int]] = {}
+        self._taken_over: Counter[ChatKey] = Counter()
         self._is_draining = False
         self._timer: asyncio.TimerHandle | None = None
         self._renewing: asyncio.Task[None] | None = None
@@ -144,10 +146,10 @@ class ChatLeases:
                 if chat in self._runs:
                     await self._free[chat].wait()
                     continue
-                leased = await self.begin(chat)
+                leased = await self.begin(chat) if chat not in self._taken_over else None
                 if leased is not None:
                     return leased
-                if chat not in self._runs:  # another worker has it
+                if chat not in self._runs:  # another worker has it, or it is about to be taken over
                     await asyncio.sleep(look_s)
                     look_s = min(look_s * 2, _LONGEST_LOOK_S)
 
@@ -155,16 +157,20 @@ class ChatLeases:
         """The right to run in this chat, after the end of whatever runs in it here. None if another worker has it, and
         does not let go for a while."""
         give_up_at = asyncio.get_running_loop().time() + patience_s
-        while True:
-            run = self._runs.get(chat)
-            if run is not None:
-                await run.stop_after_tools()
-            leased = await self.begin(chat)
-            if leased is not None:
-                return leased
-            if chat not in self._runs and asyncio.get_running_loop().time() >= give_up_at:
-                return None
-            await asyncio.sleep(_FIRST_LOOK_S)
+        self._taken_over[chat] += 1
+        try:
+            while True:
+                run = self._runs.get(chat)
+                if run is not None:
+                    await run.stop_after_tools()
+                leased = await self.begin(chat)
+                if leased is not None:
+                    return leased
+                if chat not in self._runs and asyncio.get_running_loop().time() >= give_up_at:
+                    return None
+                await asyncio.sleep(_FIRST_LOOK_S)
+        finally:
+            self._taken_over -= Counter([chat])
 
     # -- giving it back -----------------------------------------------------------------------------------------------
 
