@@ -1,14 +1,16 @@
 """How a worker takes a chat, or waits for it."""
 
 import asyncio
+from collections.abc import Sequence
 
 import pytest
 
 from adk_stream_protocol.adk.leased_chat import LeasedChat
+from adk_stream_protocol.chat.leases import Change
 from adk_stream_protocol.protocol import approvals
-from adk_stream_protocol.protocol.approvals import Approval, CallKey, State
-from adk_stream_protocol.store.base import Lease
-from support.leases import Running, Store, approved, begun, worker
+from adk_stream_protocol.protocol.approvals import Approval, CallKey, ChatKey, State
+from adk_stream_protocol.store.base import Acquired
+from support.leases import Running, Store, approved, begun, logged, worker
 from support.records import CHAT, record
 from support.virtual_time import run
 
@@ -71,6 +73,7 @@ def test_what_a_lost_run_has_left_is_put_in_order(left: Approval, state: State) 
         await store.add(left)
         here = worker(store)
         leased = await begun(here)
+        assert store.reads == 1
         assert leased.records[KEY].state is (await store.the_call()).state is state
         await here.end(leased)
 
@@ -78,7 +81,7 @@ def test_what_a_lost_run_has_left_is_put_in_order(left: Approval, state: State) 
 
 
 @pytest.mark.parametrize("place", ["acquire", "set"])
-def test_a_store_that_fails_leaves_the_chat_free(place: str) -> None:
+def test_a_store_that_fails_leaves_the_chat_free(place: str, caplog: pytest.LogCaptureFixture) -> None:
     async def scenario() -> None:
         store = Store()
         await store.add(record(state=State.STARTED, run="lost"))
@@ -91,22 +94,26 @@ def test_a_store_that_fails_leaves_the_chat_free(place: str) -> None:
         await here.end(await begun(here))
 
     run(scenario())
+    assert logged(caplog) == []
 
 
-class Overtaken(Store):
-    """The lease is gone before anything can be put in order."""
+class Late(Store):
+    """Answers when the lease has run out."""
 
-    async def compare_and_set(self, old: Approval, *steps: Approval, lease: Lease | None = None) -> bool:
-        return False
+    async def acquire(self, chat: ChatKey, lasts_s: float, changes: Sequence[Change] = ()) -> Acquired:
+        acquired = await super().acquire(chat, lasts_s, changes)
+        await asyncio.sleep(lasts_s)
+        return acquired
 
 
 def test_a_lease_that_is_gone_at_once_is_none() -> None:
     async def scenario() -> None:
-        store = Overtaken()
+        store = Late()
         await store.add(record(state=State.STARTED, run="lost"))
         here = worker(store)
         assert await here.begin(CHAT) is None
         assert CHAT not in here
+        assert (await store.the_call()).state is State.STARTED
         assert (await store.acquire(CHAT, 1)).lease is not None
 
     run(scenario())

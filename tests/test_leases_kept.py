@@ -90,6 +90,7 @@ def test_nobody_does_later_what_a_run_should_have_done(left: Approval, state: St
         here = worker(store)
         leased = await begun(here)
         await here.end_run(leased, frozenset({CallKey("i1", "9"), KEY}))
+        assert store.reads == 1
         found = await store.the_call()
         assert found.state is leased.records[KEY].state is state
         assert told(found) == (NOT_TAKEN_UP if state is State.FAILED else None)
@@ -211,8 +212,9 @@ def test_leases_are_renewed_while_there_are_any() -> None:
         assert store.renewed == 9
         assert await there.begin(OTHER) is None
         await here.end(second)
-        await asyncio.sleep(LEASE_S)
-        assert store.renewed == 9
+        third = await begun(here)
+        await asyncio.sleep(2)
+        await here.end(third)
         third = await begun(here)
         await asyncio.sleep(LEASE_S / 3 - 1)
         assert store.renewed == 9
@@ -294,6 +296,18 @@ def test_a_run_that_came_after_is_not_told_of_its_forerunner() -> None:
         await asyncio.sleep(2)
         assert running.told == []
         await here.end(second)
+
+    run(scenario())
+
+
+def test_nothing_is_renewed_when_the_last_lease_is_given_back_meanwhile() -> None:
+    async def scenario() -> None:
+        here = worker(Slow())
+        leased = await begun(here)
+        await asyncio.sleep(LEASE_S / 3 + 1)
+        await here.end(leased)
+        await asyncio.sleep(2)
+        assert here._timer is None  # pyright: ignore[reportPrivateUsage]
 
     run(scenario())
 

@@ -12,7 +12,7 @@ from adk_stream_protocol.adk.gate import ApprovalGate
 from adk_stream_protocol.adk.leased_chat import LeasedChat
 from adk_stream_protocol.chat.leases import Change, ChatLeases
 from adk_stream_protocol.protocol.approvals import Approval, CallKey, ChatKey, State
-from adk_stream_protocol.store.base import Acquired, Lease
+from adk_stream_protocol.store.base import Acquired, Lease, Snapshot
 from adk_stream_protocol.store.memory import MemoryStore
 
 from .records import CHAT, record
@@ -26,11 +26,15 @@ class Store(MemoryStore):
     def __init__(self) -> None:
         super().__init__(clock=lambda: asyncio.get_running_loop().time())
         self.fails_at: set[str] = set()
-        self.acquired = self.renewed = 0
+        self.acquired = self.renewed = self.reads = 0
 
     def _reach(self, place: str) -> None:
         if place in self.fails_at:
             raise ConnectionError(place)
+
+    async def read(self, chat: ChatKey, call: CallKey | None = None) -> Snapshot:
+        self.reads += 1
+        return await super().read(chat, call)
 
     async def acquire(self, chat: ChatKey, lasts_s: float, changes: Sequence[Change] = ()) -> Acquired:
         self.acquired += 1
