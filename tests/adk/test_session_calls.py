@@ -3,53 +3,19 @@
 from typing import Any
 
 import pytest
-from google.adk.agents import LlmAgent
 from google.adk.events import Event
 from google.adk.events.event_actions import EventActions
-from google.adk.runners import Runner
-from google.adk.sessions import InMemorySessionService
-from google.adk.tools.tool_confirmation import ToolConfirmation
 from google.genai import types
 
-from adk_stream_protocol.adk.chat import Chat, MessageIds
 from adk_stream_protocol.adk.event_parts import ControlFlow
 from adk_stream_protocol.adk.session_calls import SessionCall, find_session_calls
 from adk_stream_protocol.protocol.approvals import Approval, CallKey, State
 from support.records import CHAT, paid, record
-
-ASKS = "adk_request_confirmation"
-
-
-def calling(*calls: types.FunctionCall, in_message: str | None = "m1", **fields: Any) -> Event:
-    about: dict[str, Any] = {"author": "a", "invocation_id": "i1", **fields}
-    if in_message:
-        about["custom_metadata"] = MessageIds(user_message_id=None, message_id=in_message).metadata()
-    return Event(content=types.Content(role="model", parts=[types.Part(function_call=call) for call in calls]), **about)
-
-
-def pay(call_id: str | None = "1", name: str | None = "pay") -> types.FunctionCall:
-    return types.FunctionCall(id=call_id, name=name, args={"amount": 5})
-
-
-def asking(question_id: str | None, about: Any, **fields: Any) -> Event:
-    call = types.FunctionCall(id=question_id, name=ASKS, args={"originalFunctionCall": about})
-    return calling(call, long_running_tool_ids={question_id or ""}, **fields)
-
-
-def answering(call_id: str | None, *, is_question: bool = False, invocation_id: str = "i1") -> Event:
-    response = types.FunctionResponse(id=call_id, name="pay", response={"paid": 5})
-    asked = {call_id or "": ToolConfirmation()} if is_question else {}
-    return Event(
-        author="a",
-        invocation_id=invocation_id,
-        content=types.Content(role="user", parts=[types.Part(function_response=response)]),
-        actions=EventActions(requested_tool_confirmations=asked),
-    )
+from support.session_events import ASKS, answering, asking, calling, empty_chat, pay
 
 
 def found(events: list[Event], *records: Approval, control_flow: ControlFlow | None = None) -> list[SessionCall]:
-    runner = Runner(app_name=CHAT.app_name, agent=LlmAgent(name="a"), session_service=InMemorySessionService())
-    return find_session_calls(Chat(runner, CHAT.user_id, CHAT.chat_id, "", control_flow), events, records)
+    return find_session_calls(empty_chat(control_flow), events, records)
 
 
 def test_a_call_is_found_with_adks_question_about_it() -> None:

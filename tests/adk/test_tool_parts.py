@@ -5,11 +5,15 @@ from typing import Any
 import msgspec
 import pytest
 
-from adk_stream_protocol.protocol.approvals import CallKey, State
+from adk_stream_protocol.protocol.approvals import Approval, CallKey, State
 from support.records import paid, record
 from support.tool_messages import LARGE, PAY, Message, told, types
 
 CONFIRMATION = "adk_request_confirmation"
+
+
+def browsers(state: State) -> Approval:
+    return record(state=state, runs="browser", approval_id="a1")
 
 
 # -- calls ------------------------------------------------------------------------------------------------------------
@@ -79,8 +83,8 @@ def test_the_confirmation_tool_asks_in_a_step_of_its_own() -> None:
     plain = msgspec.to_builtins(out[-1])
     assert (plain["toolCallId"], plain["toolName"]) == ("q1", CONFIRMATION)
     assert plain["input"] == {"originalFunctionCall": {"args": {"amount": str(2**53 + 1)}}}
+    assert types(at.writer.abort()) == ["finish-step", "abort"]
     assert at.writer.can_take_result("q1")
-    assert at.settle() == []
 
 
 @pytest.mark.parametrize("approved", [None, True, False])
@@ -91,6 +95,10 @@ def test_in_a_message_of_the_past_the_confirmation_tool_has_its_answer(approved:
     out = at.settle()
     said = {"confirmed": approved, "reason": "So.", "payload": {"to": "Bob"}}
     assert told(out)[4:] == ([] if approved is None else [("q1", said)])
+    unrecorded = Message(style="confirmation-tool")
+    unrecorded.call()
+    unrecorded.ask()
+    assert types(unrecorded.settle())[-1] == "tool-input-available"
 
 
 def test_what_a_live_session_has_asked_is_told_from_the_record() -> None:
@@ -103,12 +111,13 @@ def test_what_a_live_session_has_asked_is_told_from_the_record() -> None:
     assert not at.tools.is_to_be_asked("1", at.records)
 
 
-def test_the_confirmation_tool_asks_what_is_recorded() -> None:
-    at = Message(record(approval_id="a1"), style="confirmation-tool")
+@pytest.mark.parametrize("hint", [None, "Pay?"])
+def test_the_confirmation_tool_asks_what_is_recorded(hint: str | None) -> None:
+    at = Message(record(approval_id="a1", hint=hint), style="confirmation-tool")
     at.call()
     assert msgspec.to_builtins(at.settle()[-1])["input"] == {
         "originalFunctionCall": {"id": "1", "name": "pay", "args": PAY},
-        "toolConfirmation": {"hint": "", "confirmed": False},
+        "toolConfirmation": {"hint": hint or "", "confirmed": False},
     }
 
 
@@ -128,6 +137,17 @@ def test_questions_of_a_live_session_come_before_the_results_they_are_about() ->
     assert types(out) == ["tool-approval-request", "data-adk-approval"]
     assert at.tools.before_results(["1"], at.records) == []
     assert len(at.settle()) == 2
+    large = Message(record())
+    large.call("1", LARGE)
+    assert large.tools.before_results(["1"], large.records) == []
+
+
+def test_other_questions_of_the_confirmation_tool_wait_for_their_step() -> None:
+    at = Message(record("1"), style="confirmation-tool")
+    at.call("1")
+    at.call("2")
+    at.ask("1")
+    assert at.tools.before_results(["2"], at.records) == []
 
 
 def test_questions_before_results_are_whole() -> None:
@@ -252,6 +272,15 @@ def test_a_browsers_call_that_is_not_approved_is_not_handed_over(state: State) -
     assert types(at.go_on("1")) == ["start"]
 
 
+def test_a_call_of_the_servers_is_not_handed_over() -> None:
+    for found, outlives_run in ((record(state=State.APPROVED), True), (browsers(State.APPROVED), False)):
+        at = Message(record(approval_id="a1"))
+        at.call(arguments=LARGE, outlives_run=outlives_run)
+        at.settle()
+        at.records = {found.call: found}
+        assert types(at.go_on("1")) == ["start"]
+
+
 def test_a_browsers_call_that_nobody_has_answered_is_not_handed_over() -> None:
     approved = record(runs="browser", approval_id="a1", state=State.APPROVED)
     at = Message(record(runs="browser", approval_id="a1"))
@@ -268,7 +297,7 @@ def test_what_the_client_has_sent_itself_is_told_to_other_readers() -> None:
     at.ask("1")
     at.ask("2")
     at.settle()
-    at.go_on("1", "2", known=("1", "3"))
+    at.go_on("1", "2", known=("1", "3", "4"))
     keys = {CallKey("i1", id) for id in ("1", "2", "4")}
     assert told(at.tools.sent_by_client(at.records, keys)) == [
         ("1", {"paid": 5}),

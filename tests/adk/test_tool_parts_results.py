@@ -85,6 +85,7 @@ def test_a_result_that_the_client_has_is_not_told_again() -> None:
         (State.EXPIRED, False, True),
         (State.EXPIRED, True, False),
         (State.EXPIRED, None, False),
+        (State.UNRECOGNIZED, False, False),
     ],
 )
 def test_a_denial_is_told_as_one(state: State, approved: bool | None, is_denied: bool) -> None:
