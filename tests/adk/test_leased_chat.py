@@ -1,6 +1,7 @@
 """What a process knows of a chat while it holds its lease."""
 
 import asyncio
+import copy
 from typing import Any
 
 import pytest
@@ -37,9 +38,9 @@ def test_it_begins_with_what_the_store_knew() -> None:
     assert leased.on_user_message(None) is None  # pyright: ignore
 
 
-def test_two_leases_of_one_chat_are_two() -> None:
-    lease = Lease(CHAT, "run-1")
-    assert LeasedChat(lease, {}, 5.0) != LeasedChat(lease, {}, 5.0)
+def test_two_of_one_chat_are_two() -> None:
+    leased = taken()
+    assert copy.copy(leased) != leased
 
 
 def test_ids_of_recorded_calls_are_taken() -> None:
