@@ -137,7 +137,7 @@ def _other_expressions(node: ast.expr) -> Iterator[str]:
             yield ast.unparse(ast.BinOp(node.left, OPERATORS[type(node.op)](), node.right))
         case ast.Call(args=[ast.expr() as argument], keywords=[]) if not isinstance(argument, ast.Starred):
             yield ast.unparse(argument)
-        case ast.Lambda():
+        case ast.Lambda() if not _is_none(node.body):
             yield ast.unparse(ast.Lambda(node.args, ast.Constant(None)))
         case ast.JoinedStr():
             yield "'mutant'"

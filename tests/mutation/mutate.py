@@ -62,6 +62,39 @@ TARGETS = {
         "adk_stream_protocol.protocol.digest",
         ["tests/protocol/test_digest.py", "tests/protocol/test_shown_arguments.py"],
     ),
+    "call_ids": Target("adk_stream_protocol.adk.call_ids", ["tests/adk/test_call_ids.py"]),
+    "seals": Target("adk_stream_protocol.adk.seals", ["tests/adk/test_seals.py"]),
+    "gated_call": Target(
+        "adk_stream_protocol.adk.gated_call",
+        ["tests/adk/test_gated_call.py", "tests/adk/test_gated_call_questions.py"],
+    ),
+    "leased_chat": Target(
+        "adk_stream_protocol.adk.leased_chat",
+        ["tests/adk/test_leased_chat.py", "tests/adk/test_gate_keys.py"],
+    ),
+    "session_calls": Target(
+        "adk_stream_protocol.adk.session_calls",
+        ["tests/adk/test_session_calls.py", "tests/adk/test_resumption.py"],
+    ),
+    "resumption": Target("adk_stream_protocol.adk.resumption", ["tests/adk/test_resumption.py"]),
+    "tool_parts": Target(
+        "adk_stream_protocol.adk.tool_parts",
+        ["tests/adk/test_tool_parts.py", "tests/adk/test_tool_parts_results.py"],
+    ),
+    "answers": Target(
+        "adk_stream_protocol.chat.answers",
+        [
+            "tests/test_chat_answers.py",
+            "tests/test_chat_outcomes.py",
+            "tests/test_answers_late.py",
+            "tests/test_answers_flow.py",
+            "tests/test_answers_forms.py",
+        ],
+    ),
+    "leases": Target(
+        "adk_stream_protocol.chat.leases",
+        ["tests/test_leases.py", "tests/test_leases_kept.py", "tests/test_answers_runs.py"],
+    ),
     "gate": Target(
         "adk_stream_protocol.adk.gate",
         [

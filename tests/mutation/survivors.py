@@ -2,8 +2,112 @@
 
 _ALWAYS_HAS_AN_ID = "ADK gives every call of a tool an id; the empty text is there for the type checker."
 _ALWAYS_HAS_A_NAME = "A call that came to its tool has a name; the empty text is there for the type checker."
+_FOR_THE_TYPE_CHECKER = "It is never None here; the type checker cannot know."
+_NAMED_BY_ALL = "Whoever makes one names its fields."
+_CHANGED_BY_NOBODY = "It says that nobody changes one; and nobody does."
+_NO_ALIAS = "None of the fields that it has is called otherwise on the wire."
+_NO_SUCH_TOKEN = "No lease has that token: the run that holds the call is gone either way."
+_NOT_USED = "What `pop` gives back is not used."
+_NOT_CHANGED_MEANWHILE = "Nothing is added or taken away while it is gone through."
+_ONLY_KEPT = "It is never read: it keeps the task alive."
+_FOR_READERS = "A name for whoever reads a list of tasks."
+
 
 EQUIVALENT: dict[str, dict[str, str]] = {
+    "call_ids": {
+        "CallIds.new_model_call: None -> ('mutant')": _NOT_USED,
+        "CallIds.rename_repeated: None -> ('mutant')": (
+            "A response without content is left alone before its parts are looked at."
+        ),
+        "CallIds.rename_repeated: response.content is None or not any(part.function_call and part.function_call.id "
+        "for part in parts) -> (not any((part.function_call and part.function_call.id for part in parts)))": (
+            "Without content there are no parts; the condition is there for the type checker."
+        ),
+        "CallIds._look_through: call.id -> True": (
+            "A call without an id is given none, so that nobody asks whether None is taken."
+        ),
+    },
+    "seals": {
+        'seal_as_recorded: str(as_dict(as_dict(call.args).get("originalFunctionCall")).get("id")) -> '
+        "(as_dict(as_dict(call.args).get('originalFunctionCall')).get('id'))": (
+            "ADK's ids are texts; a question without one is about no call."
+        ),
+    },
+    "session_calls": {
+        "SessionCall: kw_only=True -> **{}": _NAMED_BY_ALL,
+        "SessionCall: True -> (False) (3)": _NAMED_BY_ALL,
+        '_Session._read_call: call.name or "" -> (call.name)': (
+            "A call without a name is none of those that are looked for, whatever stands there."
+        ),
+        "_Session._read_call: \"\" -> ('mutant') (2)": (
+            "A call without a name is none of those that are looked for, whatever stands there."
+        ),
+        "_Session._read_call: str(original.get(\"id\")) -> (original.get('id'))": (
+            "ADK's ids are texts; a question without one is about no call."
+        ),
+        '_input_request: call.name or "" -> (call.name)': ("The name is known: it was looked for."),
+        "_input_request: \"\" -> ('mutant')": ("The name is known: it was looked for."),
+    },
+    "resumption": {
+        "Resumption: frozen=True -> **{}": _CHANGED_BY_NOBODY,
+        "Resumption: True -> (False)": _CHANGED_BY_NOBODY,
+        "parking_events: by_alias=True -> **{}": _NO_ALIAS,
+        "parking_events: True -> (False) (2)": _NO_ALIAS,
+        "parking_events: by_alias=True -> **{} (2)": _NO_ALIAS,
+        "parking_events: True -> (False) (3)": _NO_ALIAS,
+        'parking_events: call.approval_id or "" -> (call.approval_id)': _FOR_THE_TYPE_CHECKER,
+        "parking_events: \"\" -> ('mutant') (2)": _FOR_THE_TYPE_CHECKER,
+    },
+    "leased_chat": {
+        'call_keys: tool_context.function_call_id or "" -> (tool_context.function_call_id)': _ALWAYS_HAS_AN_ID,
+        "call_keys: \"\" -> ('mutant')": _ALWAYS_HAS_AN_ID,
+    },
+    "gated_call": {
+        "GatedCall._read_again: None -> ('mutant')": _NOT_USED,
+        "GatedCall.lose: None -> ('mutant')": _NO_SUCH_TOKEN,
+    },
+    "tool_parts": {
+        "ToolParts.settle: list(self._parts.values()) -> (self._parts.values())": _NOT_CHANGED_MEANWHILE,
+        "ToolParts.end_recorded: list(self._parts.values()) -> (self._parts.values())": _NOT_CHANGED_MEANWHILE,
+        'ToolParts._ask_as_recorded: record.approval_id or "" -> (record.approval_id)': _FOR_THE_TYPE_CHECKER,
+        "ToolParts._ask_as_recorded: \"\" -> ('mutant')": _FOR_THE_TYPE_CHECKER,
+        "ToolParts.new_segment: part.approval_id is not None and self._writer.can_take_result(part.approval_id) -> "
+        "(self._writer.can_take_result(part.approval_id))": (
+            "No call is None; the condition is there for the type checker."
+        ),
+        "ToolParts.recorded_end: None -> ('mutant')": ("Without a part nothing is told, whatever the record."),
+        "ToolParts.recorded_end: part is None or record is None or not record.is_final -> (record is None or not "
+        "record.is_final)": ("Without a part there is no record; the condition is there for the type checker."),
+    },
+    "leases": {
+        "ChatLeases.__init__: self._renewing: asyncio.Task[None] | None = None -> pass": _ONLY_KEPT,
+        "ChatLeases.__init__: None -> ('mutant') (2)": _ONLY_KEPT,
+        "ChatLeases._put_in_order: list(leased.records.items()) -> (leased.records.items())": _NOT_CHANGED_MEANWHILE,
+        "ChatLeases._put_in_order: expire(lose(found, leased.now), leased.now) is not found -> True": (
+            "`advance` writes nothing where nothing moves; to ask first takes less time."
+        ),
+        "ChatLeases.wait_for: continue -> pass": (
+            "`begin` gives nothing while the chat runs, and the next look finds out why."
+        ),
+        "ChatLeases.wait_for: chat not in self._runs -> True": (
+            "Nobody here begins between the look and the end of `begin`."
+        ),
+        "ChatLeases.take_over: asyncio.get_running_loop().time() >= give_up_at -> (asyncio.get_running_loop().time() "
+        "> give_up_at)": ("No clock stands at the very end of a wait that long."),
+        "ChatLeases.end: not self._leases and self._timer is not None -> (not self._leases)": (
+            "There is a timer while there is a lease; the condition is there for the type checker."
+        ),
+        "ChatLeases.end_run: self._leases.get(leased.key) is leased and not leased.leaves_calls -> (not "
+        "leased.leaves_calls)": ("The store refuses what is written without the lease."),
+        'ChatLeases.give_up: found is None or found.runs != "server" or found.state not in (State.APPROVED, '
+        "State.CLAIMED) -> (found is None or found.state not in (State.APPROVED, State.CLAIMED))": (
+            "The table gives up calls of the server's alone."
+        ),
+        "ChatLeases.give_up: None -> ('mutant')": _NO_SUCH_TOKEN,
+        'ChatLeases._renew_now: name="adk-stream leases" -> **{}': _FOR_READERS,
+        "ChatLeases._renew_now: \"adk-stream leases\" -> ('adk-stream leasesmutant')": _FOR_READERS,
+        "ChatLeases._renew_leases: list(self._leases.values()) -> (self._leases.values())": _NOT_CHANGED_MEANWHILE,
+    },
     "gate": {
         "ApprovalGate._after_decision: decided is None -> False": (
             "Whoever takes up a call looks for its record again, and refuses in the same words where there is none."
@@ -23,5 +127,5 @@ EQUIVALENT: dict[str, dict[str, str]] = {
         "_take_back_question: \"\" -> ('mutant')": _ALWAYS_HAS_AN_ID,
         'idempotency_key: found.name or "" -> (found.name)': _ALWAYS_HAS_A_NAME,
         "idempotency_key: \"\" -> ('mutant')": _ALWAYS_HAS_A_NAME,
-    }
+    },
 }

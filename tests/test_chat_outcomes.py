@@ -1,0 +1,239 @@
+"""What a session is told of calls that came to their end while nobody was listening."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+from google.adk.events import Event
+
+from adk_stream_protocol.adk.chat import Chat
+from adk_stream_protocol.adk.leased_chat import LeasedChat
+from adk_stream_protocol.chat.answers import deliver_outcomes, park_calls, refuse_call
+from adk_stream_protocol.protocol.approvals import Approval, CallKey, State
+from adk_stream_protocol.store.memory import MemoryStore
+from support.conversations import run
+from support.pages import Clock
+from support.records import CHAT, paid, record
+from support.session_events import answering, asking, calling, chat_with, empty_chat, pay
+
+FIRST, SECOND, THIRD = (CallKey("i1", id) for id in "123")
+EXPIRED = {"error": "This call was not run: it expired, no answer came in time."}
+
+
+def browsers(id: str = "1", state: State = State.APPROVED, **fields: Any) -> Approval:
+    return record(id, state, runs="browser", **fields)
+
+
+class Worker:
+    """Holds a chat with these events and records."""
+
+    def __init__(self, events: Sequence[Event], *records: Approval) -> None:
+        self.events, self.records = events, records
+        self.clock = Clock()
+        self.store = MemoryStore(clock=self.clock)
+        self.chat: Chat = empty_chat()
+
+    async def hold(self) -> LeasedChat:
+        for found in self.records:
+            await self.store.add(found)
+        self.chat = await chat_with(*self.events)
+        lease, snapshot = await self.store.acquire(CHAT, 30)
+        assert lease is not None
+        return LeasedChat.taken(lease, snapshot)
+
+    async def deliver(self) -> LeasedChat:
+        leased = await self.hold()
+        await deliver_outcomes(self.store, self.chat, leased)
+        return leased
+
+    async def park(self) -> LeasedChat:
+        leased = await self.hold()
+        await park_calls(self.store, self.chat, leased)
+        return leased
+
+    async def told(self) -> list[tuple[str | None, Any]]:
+        """What has been put into the session."""
+        session = await self.chat.load()
+        assert session is not None
+        new = session.events[len(self.events) :]
+        return [(part.id, part.response) for event in new for part in event.get_function_responses()]
+
+    async def asked(self) -> list[str | None]:
+        session = await self.chat.load()
+        assert session is not None
+        return [call.id for event in session.events[len(self.events) :] for call in event.get_function_calls()]
+
+    async def states(self) -> list[State]:
+        return [found.state for found in (await self.store.read(CHAT)).approvals]
+
+
+def gated(*ids: str) -> list[Event]:
+    return [calling(*(pay(id) for id in ids)), *(asking(f"q{id}", {"id": id}) for id in ids)]
+
+
+def live(*ids: str) -> list[Event]:
+    return [calling(*(pay(id) for id in ids))]
+
+
+# -- before the user's next words -------------------------------------------------------------------------------------
+
+
+def test_what_has_ended_and_was_not_told_is_told() -> None:
+    async def scenario() -> None:
+        at = Worker([*gated("1", "2", "3"), answering("2")], paid("1"), paid("2"), record("3"))
+        leased = await at.deliver()
+        assert await at.told() == [("1", {"paid": 5})]
+        assert leased.delivered == {FIRST, SECOND}
+
+    run(scenario)
+
+
+def test_the_session_is_looked_at_only_if_it_is_owed_something() -> None:
+    async def scenario() -> None:
+        at = Worker(gated("1", "2"), paid("1"), record("2"))
+        leased = await at.hold()
+        await at.store.release(leased.lease, {FIRST})
+        lease, snapshot = await at.store.acquire(CHAT, 30)
+        assert lease is not None
+        leased = LeasedChat.taken(lease, snapshot)
+        await deliver_outcomes(at.store, at.chat, leased)
+        assert await at.told() == []
+        assert leased.delivered == set()
+
+    run(scenario)
+
+
+def test_a_chat_without_a_session_is_told_nothing() -> None:
+    async def scenario() -> None:
+        at = Worker(gated("1"), paid("1", approval_id="a1"))
+        leased = await at.hold()
+        await deliver_outcomes(at.store, empty_chat(), leased)
+        await park_calls(at.store, empty_chat(), leased)
+        assert leased.delivered == set()
+
+    run(scenario)
+
+
+@pytest.mark.parametrize("is_late", [False, True])
+def test_a_browser_that_has_not_answered_in_time_will_not_answer(is_late: bool) -> None:
+    async def scenario() -> None:
+        deadline = Clock().now + (0 if is_late else 1)
+        at = Worker(live("1"), browsers(browser_deadline=deadline))
+        leased = await at.deliver()
+        assert await at.states() == [leased.records[FIRST].state] == [State.EXPIRED if is_late else State.APPROVED]
+        assert await at.told() == ([("1", EXPIRED)] if is_late else [])
+
+    run(scenario)
+
+
+def test_a_person_may_still_learn_that_the_time_is_up() -> None:
+    async def scenario() -> None:
+        at = Worker(gated("1"), record(deadline=Clock().now - 1))
+        await at.deliver()
+        assert await at.states() == [State.PENDING]
+
+    run(scenario)
+
+
+def test_an_output_that_came_in_meanwhile_counts() -> None:
+    async def scenario() -> None:
+        at = Worker(live("1"), browsers(browser_deadline=Clock().now))
+        leased = await at.hold()
+        (old,) = (await at.store.read(CHAT)).approvals
+        done = browsers(state=State.DONE, result={"output": {"plays": 1}}, version=1)
+        assert await at.store.compare_and_set(old, done)
+        await deliver_outcomes(at.store, at.chat, leased)
+        assert await at.told() == [("1", {"plays": 1})]
+        assert leased.records[FIRST].state is State.DONE
+
+    run(scenario)
+
+
+def test_a_call_that_is_gone_is_told_as_nothing() -> None:
+    async def scenario() -> None:
+        at = Worker(live("1"), browsers(browser_deadline=Clock().now))
+        leased = await at.hold()
+        await at.store.forget(leased.lease)
+        await deliver_outcomes(at.store, at.chat, leased)
+        assert await at.told() == []
+
+    run(scenario)
+
+
+# -- calls that nobody will answer ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("found", "state"),
+    [
+        (record(), State.DENIED),
+        (browsers(state=State.PENDING, approval_id="a1"), State.DENIED),
+        (browsers(), State.DONE),
+        (record(state=State.APPROVED, approved=True), State.APPROVED),
+        (record(state=State.STARTED, approved=True), State.STARTED),
+        (paid(), State.DONE),
+    ],
+)
+def test_what_waits_is_refused_and_what_runs_is_not(found: Approval, state: State) -> None:
+    async def scenario() -> None:
+        store = MemoryStore(clock=Clock())
+        await store.add(found)
+        await refuse_call(store, CHAT, FIRST, "the user has left")
+        (refused,) = (await store.read(CHAT)).approvals
+        assert refused.state is state
+        if state is State.DENIED:
+            assert (refused.reason, refused.approved, refused.decided_by) == ("the user has left", False, "ann")
+            assert refused.decided_at == Clock().now
+        if found.runs == "browser" and state is State.DONE:
+            assert refused.result == {"error": "Not run: the user has left."}
+        await refuse_call(store, CHAT, SECOND, "there is no such call")
+
+    run(scenario)
+
+
+# -- the end of a live session ----------------------------------------------------------------------------------------
+
+
+def test_what_a_live_session_has_asked_is_left_as_request_mode_would() -> None:
+    async def scenario() -> None:
+        at = Worker(live("1"), record(approval_id="a1"))
+        leased = await at.park()
+        assert await at.asked() == ["a1"]
+        assert [id for id, _ in await at.told()] == ["1"]
+        assert leased.delivered == set()
+
+    run(scenario)
+
+
+def test_results_that_were_held_back_are_told_while_a_sibling_waits() -> None:
+    async def scenario() -> None:
+        at = Worker(live("1", "2"), paid("1", approval_id="a1"), record("2", approval_id="a2"))
+        leased = await at.park()
+        assert await at.asked() == ["a2"]
+        assert sorted(id or "" for id, _ in await at.told()) == ["1", "2"]
+        assert ("1", {"paid": 5}) in await at.told()
+        assert leased.delivered == {FIRST}
+
+    run(scenario)
+
+
+def test_results_without_a_sibling_that_waits_are_left_to_whoever_goes_on() -> None:
+    async def scenario() -> None:
+        at = Worker(
+            [*live("1"), *live("2"), answering("2")], paid("1", approval_id="a1"), record("2", approval_id="a2")
+        )
+        leased = await at.park()
+        assert await at.asked() == ["a1"]
+        assert ("1", {"paid": 5}) not in await at.told()
+        assert leased.delivered == set()
+
+    run(scenario)
+
+
+def test_a_chat_in_which_no_live_session_has_asked_is_left_alone() -> None:
+    async def scenario() -> None:
+        at = Worker(gated("1", "2"), paid("1"), record("2"))
+        leased = await at.park()
+        assert (await at.asked(), await at.told(), leased.delivered) == ([], [], set())
+
+    run(scenario)

@@ -1,0 +1,324 @@
+"""How a worker keeps a chat and gives it back, and what becomes of the calls that it leaves."""
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from adk_stream_protocol import ApprovalPolicy
+from adk_stream_protocol.adk.gate import ApprovalGate
+from adk_stream_protocol.chat.leases import ChatLeases
+from adk_stream_protocol.protocol.approvals import Approval, CallKey, ChatKey, State
+from support.leases import LEASE_S, Running, Store, approved, begun, logged, worker
+from support.records import CHAT, record
+from support.virtual_time import run
+
+OTHER = ChatKey("helper", "ann", "c2")
+KEY = CallKey("i1", "1")
+NOT_TAKEN_UP = "This call was not run: the server failed before it began."
+TAKEN_BACK = "This call was not run: what the user had said was taken back."
+
+
+# -- giving it back ---------------------------------------------------------------------------------------------------
+
+
+def test_a_lease_is_given_back_once_with_what_was_delivered() -> None:
+    async def scenario() -> None:
+        store = Store()
+        await store.add(record())
+        here = worker(store)
+        first = await begun(here)
+        first.delivered.add(KEY)
+        await here.end(first)
+        assert (await store.the_call()).delivered is True
+        second = await begun(here)
+        await here.end(first)
+        assert here.get(CHAT) is None
+        assert CHAT in here
+        await here.end(second)
+
+    run(scenario())
+
+
+def test_the_gate_lets_nothing_through_after_the_end() -> None:
+    async def scenario() -> None:
+        store, policy = Store(), ApprovalPolicy()
+        gate = ApprovalGate(store, policy, LEASE_S)
+        here = ChatLeases(store, gate, policy, LEASE_S)
+        leased = await begun(here)
+        assert gate._runs == {CHAT: leased}  # pyright: ignore[reportPrivateUsage]
+        await here.end(leased)
+        assert gate._runs == {}  # pyright: ignore[reportPrivateUsage]
+
+    run(scenario())
+
+
+def test_a_lease_that_cannot_be_given_back_runs_out(caplog: pytest.LogCaptureFixture) -> None:
+    async def scenario() -> None:
+        store = Store()
+        here = worker(store)
+        leased = await begun(here)
+        store.fails_at = {"release"}
+        await here.end(leased)
+        assert CHAT not in here
+        assert await here.begin(CHAT) is None
+        await asyncio.sleep(LEASE_S)
+        await here.end(await begun(here))
+
+    run(scenario())
+    assert logged(caplog) == ["a lease was not released, and runs out: ConnectionError"] * 2
+
+
+def told(found: Approval) -> Any:
+    return found.result["response"]["error"] if found.result else found.reason
+
+
+@pytest.mark.parametrize(
+    ("left", "state"),
+    [
+        (approved(), State.FAILED),
+        (record(state=State.CLAIMED, approved=True, run="run-1"), State.FAILED),
+        (record(state=State.STARTED, approved=True, run="run-1"), State.STARTED),
+        (approved(runs="browser"), State.APPROVED),
+        (record(), State.PENDING),
+    ],
+)
+def test_nobody_does_later_what_a_run_should_have_done(left: Approval, state: State) -> None:
+    async def scenario() -> None:
+        store = Store()
+        await store.add(left)
+        here = worker(store)
+        leased = await begun(here)
+        await here.end_run(leased, frozenset({CallKey("i1", "9"), KEY}))
+        assert store.reads == 1
+        found = await store.the_call()
+        assert found.state is leased.records[KEY].state is state
+        assert told(found) == (NOT_TAKEN_UP if state is State.FAILED else None)
+        assert CHAT not in here
+
+    run(scenario())
+
+
+def test_calls_that_are_left_to_the_next_holder_stay_as_they_are() -> None:
+    async def scenario() -> None:
+        store = Store()
+        await store.add(approved())
+        await store.add(record("2"))
+        here = worker(store)
+        leased = await begun(here)
+        leased.leaves_calls = True
+        leased.unasked.add(CallKey("i1", "2"))
+        await here.end_run(leased, frozenset({KEY}))
+        assert [found.state for found in (await store.read(CHAT)).approvals] == [State.APPROVED, State.PENDING]
+        assert CHAT not in here
+
+    run(scenario())
+
+
+def test_a_run_that_has_ended_settles_nothing_any_more() -> None:
+    async def scenario() -> None:
+        store = Store()
+        await store.add(approved())
+        here = worker(store)
+        first = await begun(here)
+        await here.end(first)
+        second = await begun(here)
+        await here.end_run(first, frozenset({KEY}))
+        assert (await store.the_call()).state is State.APPROVED
+        await here.end(second)
+
+    run(scenario())
+
+
+def test_what_was_recorded_and_never_asked_is_denied() -> None:
+    async def scenario() -> None:
+        store = Store()
+        await store.add(record("1"))
+        await store.add(record("2"))
+        here = worker(store)
+        leased = await begun(here)
+        leased.unasked.add(KEY)
+        await here.end_run(leased, frozenset())
+        denied, asked = (await store.read(CHAT)).approvals
+        assert (denied.state, denied.approved, denied.decided_by) == (State.DENIED, False, "ann")
+        assert denied.reason == "the server failed before anybody was asked"
+        assert leased.records[KEY].state is State.DENIED
+        assert asked.state is State.PENDING
+
+    run(scenario())
+
+
+def test_calls_that_a_rewind_took_back_are_given_up() -> None:
+    async def scenario() -> None:
+        store = Store()
+        await store.add(approved(call_id="1"))
+        await store.add(approved(call_id="2"))
+        here = worker(store)
+        leased = await begun(here)
+        await here.take_back(leased, frozenset({KEY}))
+        kept, gone = (await store.read(CHAT)).approvals
+        assert (kept.state, gone.state, told(gone)) == (State.APPROVED, State.FAILED, TAKEN_BACK)
+        assert gone.result == {"response": {"error": TAKEN_BACK}, "state": {}}
+        await here.end(leased)
+
+    run(scenario())
+
+
+def test_a_call_that_cannot_be_settled_does_not_hold_up_the_others(caplog: pytest.LogCaptureFixture) -> None:
+    async def scenario() -> None:
+        store = Store()
+        await store.add(approved())
+        here = worker(store)
+        leased = await begun(here)
+        store.fails_at = {"set"}
+        await here.end_run(leased, frozenset({KEY}))
+        assert CHAT not in here
+        assert (await store.the_call()).state is State.APPROVED
+
+    run(scenario())
+    assert logged(caplog) == ["call 1 was not settled: ConnectionError"]
+
+
+def test_a_call_that_somebody_else_has_is_left_to_them(caplog: pytest.LogCaptureFixture) -> None:
+    async def scenario() -> None:
+        store = Store()
+        await store.add(approved())
+        here, there = worker(store), worker(store)
+        leased = await begun(here)
+        store.fails_at = {"renew"}
+        await asyncio.sleep(LEASE_S + 1)
+        other = await begun(there)
+        caplog.clear()
+        await here.end_run(leased, frozenset({KEY}))
+        assert (await store.the_call()).state is State.APPROVED
+        assert logged(caplog) == []
+        await there.end(other)
+
+    run(scenario())
+
+
+# -- keeping it -------------------------------------------------------------------------------------------------------
+
+
+def test_leases_are_renewed_while_there_are_any() -> None:
+    async def scenario() -> None:
+        store = Store()
+        here, there = worker(store), worker(store)
+        first, second = await begun(here), await begun(here, OTHER)
+        await asyncio.sleep(LEASE_S + 1)
+        assert store.renewed == 6
+        await here.end(first)
+        await asyncio.sleep(LEASE_S)
+        assert store.renewed == 9
+        assert await there.begin(OTHER) is None
+        await here.end(second)
+        third = await begun(here)
+        await asyncio.sleep(2)
+        await here.end(third)
+        third = await begun(here)
+        await asyncio.sleep(LEASE_S / 3 - 1)
+        assert store.renewed == 9
+        await asyncio.sleep(2)
+        assert store.renewed == 10
+        await here.end(third)
+
+    run(scenario())
+
+
+def test_a_renewal_that_fails_is_tried_again(caplog: pytest.LogCaptureFixture) -> None:
+    async def scenario() -> None:
+        store = Store()
+        here, there = worker(store), worker(store)
+        leased = await begun(here)
+        running = Running(here, leased)
+        store.fails_at = {"renew"}
+        await asyncio.sleep(LEASE_S * 2 / 3 + 1)
+        store.fails_at = set()
+        await asyncio.sleep(LEASE_S)
+        assert await there.begin(CHAT) is None
+        assert running.told == []
+        await here.end(leased)
+
+    run(scenario())
+    assert logged(caplog) == ["a lease was not renewed: ConnectionError"] * 2
+
+
+@pytest.mark.parametrize("fails", [False, True])
+def test_a_run_whose_lease_is_somebody_elses_is_told(fails: bool, caplog: pytest.LogCaptureFixture) -> None:
+    async def scenario() -> None:
+        store = Store()
+        here = worker(store)
+        leased, other = await begun(here), await begun(here, OTHER)
+        running, beside = Running(here, leased, fails=fails), Running(here, other)
+        await store.release(leased.lease)
+        await asyncio.sleep(LEASE_S / 3 + 2)
+        assert (running.told, beside.told) == (["lose"], [])
+        assert (CHAT in here) is fails
+        renewed = store.renewed
+        await asyncio.sleep(LEASE_S / 3)
+        assert store.renewed > renewed
+        await here.end(other)
+        await here.end(leased)
+
+    run(scenario())
+    assert set(logged(caplog)) == {"the run of chat c1 lost its lease"}
+
+
+def test_a_turn_that_is_about_to_start_is_not_told(caplog: pytest.LogCaptureFixture) -> None:
+    async def scenario() -> None:
+        store = Store()
+        here = worker(store)
+        leased = await begun(here)
+        await store.release(leased.lease)
+        await asyncio.sleep(LEASE_S / 2)
+        assert CHAT in here
+        await here.end(leased)
+
+    run(scenario())
+    assert logged(caplog) == []
+
+
+class Slow(Store):
+    async def renew(self, lease: Any, lasts_s: float) -> bool:
+        await asyncio.sleep(2)
+        return await super().renew(lease, lasts_s)
+
+
+def test_a_run_that_came_after_is_not_told_of_its_forerunner() -> None:
+    async def scenario() -> None:
+        here = worker(Slow())
+        first = await begun(here)
+        Running(here, first)
+        await asyncio.sleep(LEASE_S / 3 + 1)
+        await here.end(first)
+        second = await begun(here)
+        running = Running(here, second)
+        await asyncio.sleep(2)
+        assert running.told == []
+        await here.end(second)
+
+    run(scenario())
+
+
+def test_nothing_is_renewed_when_the_last_lease_is_given_back_meanwhile() -> None:
+    async def scenario() -> None:
+        here = worker(Slow())
+        leased = await begun(here)
+        await asyncio.sleep(LEASE_S / 3 + 1)
+        await here.end(leased)
+        await asyncio.sleep(2)
+        assert here._timer is None  # pyright: ignore[reportPrivateUsage]
+
+    run(scenario())
+
+
+def test_a_drain_ends_all_runs_together() -> None:
+    async def scenario() -> None:
+        here = worker(Store())
+        runs = [Running(here, await begun(here), fails=True), Running(here, await begun(here, OTHER))]
+        await here.drain()
+        assert [running.told for running in runs] == [["drain"], ["drain"]]
+        assert asyncio.get_running_loop().time() == pytest.approx(1)
+        assert OTHER not in here
+
+    run(scenario())
