@@ -15,6 +15,7 @@ from google.adk.workflow import BaseNode, Workflow, node
 from google.genai import types
 
 from adk.agent_runs import called, model_says, pay, run, weather
+from adk_stream_protocol.adk import gate
 from adk_stream_protocol.adk.event_parts import asks_for_confirmation, auth_request, is_frameworks_own
 from adk_stream_protocol.testing import ScriptedModel
 
@@ -163,11 +164,21 @@ def pays_for_the_state(ctx: Context) -> dict[str, int]:
     "made", [runs_a_gated_function, runs_a_gated_tool, runs_a_tool_that_asks], ids=lambda made: made.name
 )
 @pytest.mark.parametrize("is_tool", [False, True], ids=["in a workflow", "an agent's tool"])
-def test_a_node_that_asks_for_approval_is_recognised(made: BaseNode, is_tool: bool) -> None:
-    flow = Workflow(name="flow", edges=[("START", pays_for_the_state, made)])
-    events = run(agent([called("c1", "flow")], tools=[flow]) if is_tool else flow).events
-    asking = [event for event in events if asks_for_confirmation(event)]
-    assert [[call.name for call in event.get_function_calls()] for event in asking] == [["adk_request_input"]]
+def test_a_node_that_asks_for_approval_is_recognised_and_not_heard(
+    made: BaseNode, is_tool: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def asking() -> list[Event]:
+        flow = Workflow(name="flow", edges=[("START", pays_for_the_state, made)])
+        events = run(agent([called("c1", "flow")], tools=[flow]) if is_tool else flow).events
+        return [event for event in events if asks_for_confirmation(event)]
+
+    async def never(*_: Any) -> bool:
+        return False
+
+    assert asking() == []
+    monkeypatch.setattr(gate, "asks_for_confirmation", lambda _: False)
+    monkeypatch.setattr(gate, "_waits", never)
+    assert [[call.name for call in event.get_function_calls()] for event in asking()] == [["adk_request_input"]]
 
 
 def test_other_questions_and_events_ask_for_no_approval() -> None:
