@@ -165,8 +165,10 @@ AGREE = {
     ),
     "deleted": replace(DONE, records=[], events=[], requests=[], history=None),
     "deleted, and the id came again": replace(
-        DONE,
-        audit=[*trail("pending", CallKey("e-0", "0"), arguments={"amount": 1}), *trail("done")],
+        DONE, audit=[*trail("pending", CallKey("e-0", "0"), arguments={"amount": 1}), *trail("done")]
+    ),
+    "deleted, and the same came again": replace(
+        DONE, audit=[*trail("pending", CallKey("e-0", "0")), *trail("done")], streams=[ASKED]
     ),
     "deleted, and the id came again, unrecorded": replace(
         DONE,

@@ -263,10 +263,11 @@ def _of_history(world: World, call: _Call, calls: Sequence[_Call]) -> Iterator[s
         for part in message["parts"]
         if "toolCallId" in part
     }
+    present = [each for each in calls if not each.was_deleted]
     shown = [
         _Shown("the history", part["state"], part)
         for part in parts
-        if "toolCallId" in part and _named(calls, part["toolCallId"], part.get("input")) is call
+        if "toolCallId" in part and _named(present, part["toolCallId"], part.get("input")) is call
     ]
     if call.is_kept and not call.was_deleted and world.history is not None and len(shown) != 1:
         yield f"is shown {len(shown)} times by the history"
