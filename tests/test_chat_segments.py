@@ -4,90 +4,16 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
-from google.adk.agents.run_config import RunConfig
-from google.adk.events import Event
-
-from adk_stream_protocol.adk.chat import MessageIds
-from adk_stream_protocol.adk.leased_chat import LeasedChat
-from adk_stream_protocol.adk.request_run import RunRequest
-from adk_stream_protocol.adk.session_calls import find_session_calls
 from adk_stream_protocol.adk.translator import Translator
-from adk_stream_protocol.chat.answers import (
-    Answered,
-    MessageToContinue,
-    continue_message,
-    encode_failure,
-    encode_recorded_outcome,
-)
-from adk_stream_protocol.chunk_log import ChunkLog
-from adk_stream_protocol.protocol.answers import Answer
-from adk_stream_protocol.protocol.approvals import Approval, CallKey, State
+from adk_stream_protocol.chat.answers import Answered, encode_failure, encode_recorded_outcome, new_log
+from adk_stream_protocol.protocol.approvals import CallKey, State
 from adk_stream_protocol.protocol.chunks import encode_chunks
-from adk_stream_protocol.store.base import Lease, Snapshot
 from support.conversations import run
-from support.records import CHAT, paid, record
-from support.session_events import answering, asking, calling, chat_with, empty_chat, pay
+from support.records import paid, record
+from support.segments import IDS, RUN_CONFIG, Segment, asked_about, browsers, played, short, waiting, written
+from support.session_events import answering, asking, calling, empty_chat, pay
 
 FIRST, SECOND, THIRD = (CallKey("i1", id) for id in "123")
-RUN_CONFIG = RunConfig()
-IDS = MessageIds(user_message_id="u1", message_id="m1")
-
-
-def browsers(id: str = "1", state: State = State.APPROVED, **fields: Any) -> Approval:
-    return record(id, state, runs="browser", **fields)
-
-
-def played(id: str = "1") -> Approval:
-    return browsers(id, State.DONE, result={"output": {"plays": 1}})
-
-
-def asked_about(*ids: str) -> list[Event]:
-    return [calling(*(pay(id) for id in ids)), *(asking(f"q{id}", {"id": id}) for id in ids)]
-
-
-def waiting(*ids: str) -> list[Event]:
-    """Calls of the browser's in one step."""
-    return [calling(*(pay(id) for id in ids), long_running_tool_ids=set(ids))]
-
-
-def short(chunks: Sequence[bytes]) -> list[tuple[str, str | None]]:
-    read = [json.loads(chunk) for chunk in chunks]
-    return [(chunk["type"], chunk.get("toolCallId") or chunk.get("messageId")) for chunk in read]
-
-
-def written(log: ChunkLog) -> list[tuple[str, str | None]]:
-    return short(log.since(0, 1_000_000))
-
-
-class Segment:
-    """The message of these events, with these records, as it goes on after answers to some of its calls."""
-
-    def __init__(self, events: list[Event], *records: Approval) -> None:
-        self.events = events
-        self.leased = LeasedChat.taken(Lease(CHAT, "run-1"), Snapshot(records, 0.0))
-        self.calls = find_session_calls(empty_chat(), events, records)
-
-    def answers(self, *ids: str, **said: Any) -> list[Answer[Any]]:
-        return [Answer(asked=call, **said) for call in self.calls if call.wire_id in ids]
-
-    async def outcome(self, *ids: str, events: list[Event] | None = None, **options: Any) -> ChunkLog:
-        chat = await chat_with(*(self.events if events is None else events))
-        taken = Answered("m1", self.answers(*ids), frozenset(), [])
-        translator = Translator(root_author="a")
-        return await encode_recorded_outcome(chat, self.leased.records, translator, taken, "client-1", **options)
-
-    async def go_on(self, *ids: str, **said: Any) -> tuple[ChunkLog, RunRequest] | None:
-        chat = await chat_with(*self.events)
-        message = MessageToContinue(IDS, "client-1", self.events, self.calls)
-        translator = Translator(root_author="a")
-        return await continue_message(
-            chat, self.leased, translator, message, self.answers(*ids, **said), run_config=RUN_CONFIG
-        )
-
-    async def opening(self, *ids: str, **said: Any) -> list[tuple[str, str | None]]:
-        found = await self.go_on(*ids, **said)
-        assert found is not None
-        return short(encode_chunks(found[1].opening))
 
 
 def responses(contents: Sequence[Any]) -> list[list[str | None]]:
@@ -109,6 +35,14 @@ def test_a_result_that_is_in_the_session_is_told_again() -> None:
             ("finish-step", None),
             ("finish", None),
         ]
+
+    run(scenario)
+
+
+def test_a_denial_is_told_as_the_message_has_it() -> None:
+    async def scenario() -> None:
+        at = Segment([*asked_about("1"), answering("1")], record("1", State.DENIED, approved=False))
+        assert ("tool-output-denied", "1") in written(await at.outcome("1"))
 
     run(scenario)
 
@@ -161,6 +95,8 @@ def test_a_failure_is_a_segment_with_its_reason() -> None:
         ]
         assert log.is_closed
         assert log.segment != encode_failure("m1", "No.").segment
+        assert not new_log().is_closed
+        assert new_log().segment != new_log().segment
 
     run(scenario)
 
@@ -196,6 +132,9 @@ def test_what_adk_has_been_told_is_not_told_again() -> None:
         assert await at.go_on() is None
         free = Segment(waiting("1"), browsers())
         assert await free.go_on() is None
+        for found in (played(), record(state=State.APPROVED, approval_id="a1")):
+            told = Segment([*waiting("1"), answering("1")], found)
+            assert await told.go_on("1") is None
 
     run(scenario)
 
@@ -243,6 +182,47 @@ def test_what_ended_by_itself_is_told_only_to_whoever_asks() -> None:
     run(scenario)
 
 
+def test_an_output_is_told_as_it_was_sent() -> None:
+    async def scenario() -> None:
+        at = Segment(waiting("1"), browsers("1", State.DONE, result={"output": "This."}))
+        found = await at.go_on()
+        assert found is not None
+        assert json.loads(encode_chunks(found[1].opening)[-1])["output"] == "This."
+
+    run(scenario)
+
+
+def test_an_approval_that_nobody_asks_for_after_a_crash_has_no_end_yet() -> None:
+    async def scenario() -> None:
+        at = Segment(asked_about("1"), record("1", State.APPROVED, approved=True))
+        found = await at.go_on()
+        assert found is not None
+        assert short(found[0].earlier)[-2] == ("data-adk-approval", None)
+
+    run(scenario)
+
+
+def test_the_confirmation_tool_has_its_answer_once_in_what_is_read_again() -> None:
+    async def scenario() -> None:
+        at = Segment(asked_about("1"), record("1", State.APPROVED, approved=True))
+        found = await at.go_on("1", style="confirmation-tool", approved=True)
+        assert found is not None
+        assert short(found[0].earlier).count(("tool-output-available", "q1")) == 1
+
+    run(scenario)
+
+
+def test_calls_that_were_told_before_are_read_again_as_they_are_recorded() -> None:
+    async def scenario() -> None:
+        events = [*asked_about("1"), answering("1"), *asked_about("2")]
+        at = Segment(events, record("1", State.DENIED, approved=False), record("2", State.APPROVED, approved=True))
+        found = await at.go_on("2", approved=True)
+        assert found is not None
+        assert ("tool-output-denied", "1") in short(found[0].earlier)
+
+    run(scenario)
+
+
 def test_an_output_waits_for_its_siblings_in_the_browser() -> None:
     async def scenario() -> None:
         for sibling in (browsers("2"), browsers("2", State.PENDING, approval_id="b2")):
@@ -254,7 +234,8 @@ def test_an_output_waits_for_its_siblings_in_the_browser() -> None:
         gone = Segment([*waiting("1", "2"), answering("2")], played("1"), browsers("2"))
         ended = Segment(waiting("1", "2"), played("1"), played("2"))
         servers = Segment([*waiting("1", "2"), asking("q2", {"id": "2"})], played("1"), record("2"))
-        for at, told in ((elsewhere, ["1"]), (gone, ["1"]), (ended, ["1", "2"]), (servers, ["1"])):
+        live = Segment(waiting("1", "2"), played("1"), record("2", approval_id="a2"))
+        for at, told in ((live, ["1"]), (elsewhere, ["1"]), (gone, ["1"]), (ended, ["1", "2"]), (servers, ["1"])):
             found = await at.go_on("1", result={"output": {"plays": 1}})
             assert found is not None
             assert responses(found[1].contents) == [told]
