@@ -230,9 +230,7 @@ def test_results_that_were_held_back_are_told_while_a_sibling_waits() -> None:
 
 def test_results_without_a_sibling_that_waits_are_left_to_whoever_goes_on() -> None:
     async def scenario() -> None:
-        at = Worker(
-            [*live("1"), *live("2"), answering("2")], paid("1", approval_id="a1"), record("2", approval_id="a2")
-        )
+        at = Worker([*live("1", "2"), answering("2")], paid("1", approval_id="a1"), record("2", approval_id="a2"))
         leased = await at.park()
         assert await at.asked() == ["a1"]
         assert ("1", {"paid": 5}) not in await at.told()
