@@ -181,6 +181,8 @@ def test_answers_to_one_message_count_at_a_time() -> None:
         for message, continued in (("m1", "m1"), ("m2", "m2"), ("m9", "m2"), (None, "m2")):
             taken = await Answers(events, *both).read(decided("1"), decided("2"), message=message)
             assert (taken.message_id, len(taken.answers), len(taken.changes)) == (continued, 1, 1)
+        alone = await Answers(events, *both).read(decided("1"), message="m9")
+        assert (alone.message_id, len(alone.answers)) == ("m1", 1)
 
     run(scenario)
 

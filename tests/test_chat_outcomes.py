@@ -5,16 +5,18 @@ from typing import Any
 
 import pytest
 from google.adk.events import Event
+from google.genai import types
 
 from adk_stream_protocol.adk.chat import Chat
 from adk_stream_protocol.adk.leased_chat import LeasedChat
 from adk_stream_protocol.chat.answers import deliver_outcomes, park_calls, refuse_call
-from adk_stream_protocol.protocol.approvals import Approval, CallKey, State
+from adk_stream_protocol.protocol.approvals import Approval, CallKey, ChatKey, State
+from adk_stream_protocol.store.base import Snapshot
 from adk_stream_protocol.store.memory import MemoryStore
 from support.conversations import run
 from support.pages import Clock
 from support.records import CHAT, paid, record
-from support.session_events import answering, asking, calling, chat_with, empty_chat, pay
+from support.session_events import ASKS, answering, asking, calling, chat_with, empty_chat, pay
 
 FIRST, SECOND, THIRD = (CallKey("i1", id) for id in "123")
 EXPIRED = {"error": "This call was not run: it expired, no answer came in time."}
@@ -24,13 +26,21 @@ def browsers(id: str = "1", state: State = State.APPROVED, **fields: Any) -> App
     return record(id, state, runs="browser", **fields)
 
 
+class Counting(MemoryStore):
+    reads = 0
+
+    async def read(self, chat: ChatKey, call: CallKey | None = None) -> Snapshot:
+        self.reads += 1
+        return await super().read(chat, call)
+
+
 class Worker:
     """Holds a chat with these events and records."""
 
     def __init__(self, events: Sequence[Event], *records: Approval) -> None:
         self.events, self.records = events, records
         self.clock = Clock()
-        self.store = MemoryStore(clock=self.clock)
+        self.store = Counting(clock=self.clock)
         self.chat: Chat = empty_chat()
 
     async def hold(self) -> LeasedChat:
@@ -120,6 +130,7 @@ def test_a_browser_that_has_not_answered_in_time_will_not_answer(is_late: bool) 
         deadline = Clock().now + (0 if is_late else 1)
         at = Worker(live("1"), browsers(browser_deadline=deadline))
         leased = await at.deliver()
+        assert at.store.reads == 1
         assert await at.states() == [leased.records[FIRST].state] == [State.EXPIRED if is_late else State.APPROVED]
         assert await at.told() == ([("1", EXPIRED)] if is_late else [])
 
@@ -219,9 +230,7 @@ def test_results_that_were_held_back_are_told_while_a_sibling_waits() -> None:
 
 def test_results_without_a_sibling_that_waits_are_left_to_whoever_goes_on() -> None:
     async def scenario() -> None:
-        at = Worker(
-            [*live("1"), *live("2"), answering("2")], paid("1", approval_id="a1"), record("2", approval_id="a2")
-        )
+        at = Worker([*live("1", "2"), answering("2")], paid("1", approval_id="a1"), record("2", approval_id="a2"))
         leased = await at.park()
         assert await at.asked() == ["a1"]
         assert ("1", {"paid": 5}) not in await at.told()
@@ -230,9 +239,25 @@ def test_results_without_a_sibling_that_waits_are_left_to_whoever_goes_on() -> N
     run(scenario)
 
 
+def test_what_was_told_is_not_told_again_and_what_is_approved_has_not_ended() -> None:
+    async def scenario() -> None:
+        at = Worker([*live("1", "2"), answering("1")], paid("1", approval_id="a1"), record("2", approval_id="a2"))
+        leased = await at.park()
+        assert ([id for id, _ in await at.told()], leased.delivered) == (["2"], set())
+        at = Worker(live("1"), record(state=State.APPROVED, approval_id="a1"))
+        leased = await at.park()
+        assert (await at.asked(), leased.delivered) == (["a1"], set())
+
+    run(scenario)
+
+
 def test_a_chat_in_which_no_live_session_has_asked_is_left_alone() -> None:
     async def scenario() -> None:
-        at = Worker(gated("1", "2"), paid("1"), record("2"))
+        questions = [
+            types.FunctionCall(id=f"q{id}", name=ASKS, args={"originalFunctionCall": {"id": id}}) for id in "12"
+        ]
+        together = calling(*questions, long_running_tool_ids={"q1", "q2"})
+        at = Worker([*live("1", "2"), together], paid("1"), record("2"))
         leased = await at.park()
         assert (await at.asked(), await at.told(), leased.delivered) == ([], [], set())
 

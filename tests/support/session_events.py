@@ -54,4 +54,5 @@ def answering(call_id: str | None, *, is_question: bool = False, invocation_id: 
         invocation_id=invocation_id,
         content=types.Content(role="user", parts=[types.Part(function_response=response)]),
         actions=EventActions(requested_tool_confirmations=asked),
+        custom_metadata=MessageIds(user_message_id=None, message_id="m1").metadata(),
     )

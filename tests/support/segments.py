@@ -1,0 +1,83 @@
+"""Messages that go on after answers to their calls, without a bridge."""
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+from google.adk.agents.run_config import RunConfig
+from google.adk.events import Event
+
+from adk_stream_protocol.adk.chat import MessageIds
+from adk_stream_protocol.adk.leased_chat import LeasedChat
+from adk_stream_protocol.adk.request_run import RunRequest
+from adk_stream_protocol.adk.session_calls import find_session_calls
+from adk_stream_protocol.adk.translator import Translator
+from adk_stream_protocol.chat.answers import Answered, MessageToContinue, continue_message, encode_recorded_outcome
+from adk_stream_protocol.chunk_log import ChunkLog
+from adk_stream_protocol.protocol.answers import Answer
+from adk_stream_protocol.protocol.approvals import Approval, State
+from adk_stream_protocol.protocol.chunks import encode_chunks
+from adk_stream_protocol.store.base import Lease, Snapshot
+
+from .records import CHAT, record
+from .session_events import asking, calling, chat_with, empty_chat, pay
+
+RUN_CONFIG = RunConfig()
+IDS = MessageIds(user_message_id="u1", message_id="m1")
+
+
+def browsers(id: str = "1", state: State = State.APPROVED, **fields: Any) -> Approval:
+    return record(id, state, runs="browser", **fields)
+
+
+def played(id: str = "1") -> Approval:
+    return browsers(id, State.DONE, result={"output": {"plays": 1}})
+
+
+def asked_about(*ids: str) -> list[Event]:
+    return [calling(*(pay(id) for id in ids)), *(asking(f"q{id}", {"id": id}) for id in ids)]
+
+
+def waiting(*ids: str) -> list[Event]:
+    """Calls of the browser's in one step."""
+    return [calling(*(pay(id) for id in ids), long_running_tool_ids=set(ids))]
+
+
+def short(chunks: Sequence[bytes]) -> list[tuple[str, str | None]]:
+    read = [json.loads(chunk) for chunk in chunks]
+    return [(chunk["type"], chunk.get("toolCallId") or chunk.get("messageId")) for chunk in read]
+
+
+def written(log: ChunkLog) -> list[tuple[str, str | None]]:
+    return short(log.since(0, 1_000_000))
+
+
+class Segment:
+    """The message of these events, with these records, as it goes on after answers to some of its calls."""
+
+    def __init__(self, events: list[Event], *records: Approval) -> None:
+        self.events = events
+        self.leased = LeasedChat.taken(Lease(CHAT, "run-1"), Snapshot(records, 0.0))
+        self.calls = find_session_calls(empty_chat(), events, records)
+
+    def answers(self, *ids: str, **said: Any) -> list[Answer[Any]]:
+        return [Answer(asked=call, **said) for call in self.calls if call.wire_id in ids]
+
+    async def outcome(self, *ids: str, events: list[Event] | None = None, **options: Any) -> ChunkLog:
+        chat = await chat_with(*(self.events if events is None else events))
+        taken = Answered("m1", self.answers(*ids), frozenset(), [])
+        translator = Translator(root_author="a")
+        return await encode_recorded_outcome(chat, self.leased.records, translator, taken, "client-1", **options)
+
+    async def go_on(self, *ids: str, style: Any = None, **said: Any) -> tuple[ChunkLog, RunRequest] | None:
+        chat = await chat_with(*self.events)
+        message = MessageToContinue(IDS, "client-1", self.events, self.calls)
+        translator = Translator(root_author="a", approval_style=style)
+        return await continue_message(
+            chat, self.leased, translator, message, self.answers(*ids, **said), run_config=RUN_CONFIG
+        )
+
+    async def opening(self, *ids: str, **said: Any) -> list[tuple[str, str | None]]:
+        found = await self.go_on(*ids, **said)
+        assert found is not None
+        return short(encode_chunks(found[1].opening))
