@@ -316,7 +316,7 @@ def test_a_drain_ends_all_runs_together() -> None:
     async def scenario() -> None:
         here = worker(Store())
         runs = [Running(here, await begun(here), fails=True), Running(here, await begun(here, OTHER))]
-        await here.drain()
+        await here.drain(1)
         assert [running.told for running in runs] == [["drain"], ["drain"]]
         assert asyncio.get_running_loop().time() == pytest.approx(1)
         assert OTHER not in here

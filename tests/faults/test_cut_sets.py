@@ -10,7 +10,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from adk_stream_protocol import Limits
 from adk_stream_protocol.adk.translator import Translator
-from adk_stream_protocol.chunk_log import ChunkLog
+from adk_stream_protocol.chunk_log import ChunkLog, Reading
 from adk_stream_protocol.protocol.chunks import encode_chunks
 from adk_stream_protocol.transports.http import EventStreamResponse
 from support.apps import app_of, bridge_with, figure
@@ -124,7 +124,7 @@ def test_the_pieces_of_every_cut_set_are_the_uninterrupted_stream() -> None:
             bridge._leases.put(bridge._key("ann", "c1"), SimpleNamespace(log=log))  # pyright: ignore
             # One is never cut; all have the response to the turn that they posted as their first connection.
             readers = [
-                Reader(EventStreamResponse(log, bridge.limits), app, random.choice([0, 1, 3, 10]), cuts)
+                Reader(EventStreamResponse(Reading(log), bridge.limits), app, random.choice([0, 1, 3, 10]), cuts)
                 for cuts in ([], *(cut_set(random, len(chunks)) for _ in range(READERS)))
             ]
             async with asyncio.TaskGroup() as tasks:

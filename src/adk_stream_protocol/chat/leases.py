@@ -272,9 +272,14 @@ class ChatLeases:
         self._is_draining = True
         for leased in self._leases.values():
             leased.begins_nothing = True
+        drained: set[ChatKey] = set()  # once each: also one that fails at it
         with suppress(TimeoutError):
             async with asyncio.timeout(longest_s + _STOPPING_S):
-                while self._runs:
-                    await asyncio.gather(*(run.drain() for run in self), return_exceptions=True)
+                while True:
+                    begun = {chat: run for chat, run in self._runs.items() if run and chat not in drained}
+                    if not begun and not self._starting:
+                        break
+                    drained |= begun.keys()
+                    await asyncio.gather(*(run.drain() for run in begun.values()), return_exceptions=True)
                     for starting in list(self._starting.values()):
                         await starting.wait()
