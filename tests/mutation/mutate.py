@@ -103,6 +103,7 @@ TARGETS = {
             "tests/adk/test_gate_failures.py",
             "tests/adk/test_gate_keys.py",
             "tests/adk/test_gate_plugins.py",
+            "tests/adk/test_gate_nodes.py",
             "tests/adk/test_client_tools.py",
             "tests/adk/test_repeated_call_ids.py",
             "tests/live/test_live_approvals.py",
