@@ -27,10 +27,12 @@ numbers = (
     | st.floats(allow_nan=False, allow_infinity=False)
 )
 texts = st.text(st.sampled_from('aB1 ."\\\n\x00é\u0301\u200b\u2028\uffff😀'), max_size=4)
+# V8 of Node 24 reads the key `"` as `\\` once it has seen an object with that key: no backslash in keys.
+keys = texts.filter(lambda text: "\\" not in text) | st.just("__proto__")
 leaves = st.none() | st.booleans() | numbers | texts | st.sampled_from(["1", "true", "null", "__proto__"])
 values = st.recursive(
     leaves,
-    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(texts | st.just("__proto__"), inner, max_size=4),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(keys, inner, max_size=4),
     max_leaves=6,
 )
 
