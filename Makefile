@@ -29,10 +29,11 @@ wheel: $(PAGE)
 setup: .venv/.ready tests/conformance/node_modules/.ready client/node_modules/.ready page/node_modules/.ready \
 	tests/browser/node_modules/.ready
 
+# Three at a time on two cores: those that wait for processes and browsers leave room for another.
 test: setup lint page
-	@echo "== tests, two parts at a time; each tells when it is done"
-	@$(MAKE) --no-print-directory -j2 --output-sync=target \
-		test-python test-browser test-clients test-page test-faults check-core
+	@echo "== tests, three parts at a time; each tells when it is done"
+	@$(MAKE) --no-print-directory -j3 --output-sync=target \
+		test-python test-faults test-browser test-clients test-page check-core
 
 test-python: setup page
 	@$(RUN) $(BIN)/python -m pytest -q --ignore=tests/protocol --ignore=tests/conformance --ignore=tests/faults \
