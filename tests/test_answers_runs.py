@@ -6,6 +6,7 @@ import json
 from typing import Any
 
 import pytest
+from google.adk.tools import FunctionTool
 
 from adk_stream_protocol import ApprovalPolicy, client_tool
 from adk_stream_protocol.adk.gate import ApprovalGate
@@ -271,5 +272,31 @@ def test_the_holder_of_a_chat_leaves_no_call_to_be_run_later(reached: State, lef
         if left is State.FAILED:
             told = {"error": "This call was not run: the server failed before it began."}
             assert payment.result == {"response": told, "state": {}}
+
+    run(scenario)
+
+
+# -- asked again, while the message goes on with another call ---------------------------------------------------------
+
+
+def test_an_answer_that_comes_again_is_told_its_own_outcome_and_not_another_ones() -> None:
+    async def scenario() -> None:
+        till, slow = Till(), Slow()
+        slow_pay = FunctionTool(slow.pay, require_confirmation=True)
+        slow_pay.name = "slow_pay"
+        script = [call("pay", amount=5), call("slow_pay", amount=6)], "Paid both."
+        async with page(*script, tools=(till.gated, slow_pay)) as at:
+            await at.say("Pay.")
+            at.decide("pay")
+            first = request_of(at)
+            assert (await at.answer()).of_type("tool-output-available")
+            at.decide("slow_pay")
+            second = asyncio.create_task(at.answer())
+            await slow.started.wait()
+            again = await at.chat.post(first)
+            assert [chunk["output"] for chunk in again.of_type("tool-output-available")] == [{"paid": 5}]
+            slow.go_on.set()
+            assert (await second).text == "Paid both."
+            assert (till.paid, slow.paid) == ([5], [6])
 
     run(scenario)

@@ -98,6 +98,18 @@ def test_what_has_ended_and_was_not_told_is_told() -> None:
     run(scenario)
 
 
+def test_a_call_that_ended_before_anybody_was_asked_is_told() -> None:
+    async def scenario() -> None:
+        at = Worker(live("1"), record("1", State.DENIED, approved=False, reason="the run ended"))
+        assert (await at.deliver()).delivered == {FIRST}
+        assert await at.told() == [("1", {"error": "This call was not run: the user denied it. Reason: the run ended"})]
+        parked = Worker(live("1"), record("1", State.DENIED, approved=False))
+        await parked.park()
+        assert await parked.asked() == []
+
+    run(scenario)
+
+
 def test_the_session_is_looked_at_only_if_it_is_owed_something() -> None:
     async def scenario() -> None:
         at = Worker(gated("1", "2"), paid("1"), record("2"))

@@ -139,6 +139,19 @@ def test_what_adk_has_been_told_is_not_told_again() -> None:
     run(scenario)
 
 
+def test_a_call_that_ended_before_anybody_was_asked_is_told_beside_the_others() -> None:
+    """There is no question of it that ADK could be answered."""
+
+    async def scenario() -> None:
+        at = Segment(waiting("1", "2"), record("1", State.DENIED, approved=False), played("2"))
+        found = await at.go_on("2", result={"output": {"plays": 1}})
+        assert found is not None
+        assert responses([event.content for event in found[1].appended]) == [["1"]]
+        assert responses(found[1].contents) == [["2"]]
+
+    run(scenario)
+
+
 def test_a_browsers_call_that_was_approved_is_handed_over() -> None:
     async def scenario() -> None:
         at = Segment(waiting("1"), browsers(approval_id="b1", approved=True))

@@ -141,7 +141,7 @@ def test_what_was_recorded_and_never_asked_is_denied() -> None:
         await here.end_run(leased, frozenset())
         denied, asked = (await store.read(CHAT)).approvals
         assert (denied.state, denied.approved, denied.decided_by) == (State.DENIED, False, "ann")
-        assert denied.reason == "the server failed before anybody was asked"
+        assert denied.reason == "the run ended before anybody was asked"
         assert leased.records[KEY].state is State.DENIED
         assert asked.state is State.PENDING
 

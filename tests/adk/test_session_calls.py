@@ -55,6 +55,14 @@ def test_what_nobody_was_asked_about_is_not_found() -> None:
     assert found([calling(pay(), invocation_id="i2")], record(approval_id="live-1")) == []
 
 
+def test_what_ended_before_anybody_was_asked_is_found() -> None:
+    """Its model is still to hear of it."""
+    (call,) = found([calling(pay())], record(state=State.DENIED))
+    assert (call.is_asked, call.is_undelivered, call.approval_id) == (False, True, None)
+    assert [call.is_asked for call in found([calling(pay())], record(approval_id="live-1"))] == [True]
+    assert [call.is_asked for call in found([calling(pay())], record(runs="browser"))] == [True]
+
+
 def test_a_question_about_nothing_is_about_no_call() -> None:
     bare = calling(types.FunctionCall(id="q0", name=ASKS), long_running_tool_ids={"q0"})
     assert (

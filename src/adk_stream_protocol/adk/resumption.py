@@ -55,7 +55,7 @@ def parking_events(calls: Iterable[SessionCall]) -> list[Event]:
     there must be what request mode would have left: ADK's question, and a result that only holds the place."""
     events: list[Event] = []
     for call in calls:
-        if call.is_known_to_adk or call.has_result:
+        if call.is_known_to_adk or call.has_result or not call.is_asked:
             continue
         approval, made_by = call.approval, call.asked_by
         ids = MessageIds(user_message_id=None, message_id=call.message_id)

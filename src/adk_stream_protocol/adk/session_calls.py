@@ -25,6 +25,11 @@ class SessionCall(AskedCall):
     """Whether ADK has its own question about it in the session. A live session asks without."""
 
     @property
+    def is_asked(self) -> bool:
+        """Whether anybody could answer it. A run may end between a call's record and its question."""
+        return self.approval.runs == "browser" or self.approval_id is not None
+
+    @property
     def is_undelivered(self) -> bool:
         """Whether its outcome, or the person's word, is recorded, but does not stand in the session."""
         return self.approval.is_answered and not self.has_result
@@ -80,22 +85,22 @@ def find_session_calls(chat: Chat, events: list[Event], records: Iterable[Approv
     for key, (wire_id, message_id, event) in session.calls.items():
         record = recorded.get(key)
         is_question = record is not None and record.runs == "server"
-        if record is None or (is_question and key not in session.questions and record.approval_id is None):
+        if record is None:
             continue
         approval_id = record.approval_id
         if is_question and key in session.questions:
             approval_id, event = session.questions[key]
-        found.append(
-            SessionCall(
-                wire_id=wire_id,
-                approval_id=approval_id,
-                approval=record,
-                message_id=message_id,
-                asked_by=event,
-                has_result=key in session.results,
-                is_known_to_adk=not is_question or key in session.questions,
-            )
+        call = SessionCall(
+            wire_id=wire_id,
+            approval_id=approval_id,
+            approval=record,
+            message_id=message_id,
+            asked_by=event,
+            has_result=key in session.results,
+            is_known_to_adk=not is_question or key in session.questions,
         )
+        if call.is_asked or record.is_final:
+            found.append(call)
     return found
 
 

@@ -30,6 +30,7 @@ from ..protocol.chunks import AnyChunk, Error, Start, encode_chunks, encode_json
 from ..protocol.digest import canonical_json
 from ..protocol.fold import MessageFold, UIMessage
 from ..protocol.outcome import encode_outcome, results_of
+from ..protocol.replay import ended_calls
 from ..protocol.turn import FileInput, Turn
 from ..store.base import Store, advance
 from .leases import Change
@@ -155,6 +156,13 @@ async def encode_recorded_outcome(
     return whole_log(encode_outcome(message, start_id, wire_ids, taken_back))
 
 
+def was_told_before(log: ChunkLog, taken: Answered) -> bool:
+    """Whether an earlier segment than the log's has an outcome that these answers ask for. What a browser has run, it
+    knows itself."""
+    asked = {answer.asked.wire_id for answer in taken.answers if answer.asked.approval.runs == "server"}
+    return not asked.isdisjoint(ended_calls(log.earlier))
+
+
 def encode_failure(start_id: str | None, text: str) -> ChunkLog:
     """A segment that has only the reason why there is no more of it."""
     return whole_log([Start(start_id), Error(text)])
@@ -192,7 +200,8 @@ async def continue_message(
     """
     ids, calls = message.ids, message.calls
     answered = {answer.asked.key for answer in answers}
-    undelivered = [call for call in calls if call.is_undelivered]
+    undelivered = [call for call in calls if call.is_undelivered and call.is_asked]
+    unasked = [call for call in calls if call.is_undelivered and not call.is_asked]
     freed = [call for call in calls if call.key in answered and _is_free_for_browser(call)]
     taken_up = frozenset(call.key for call in (*undelivered, *freed))
     if not taken_up:
@@ -212,7 +221,7 @@ async def continue_message(
         ids=ids,
         opening=opening,
         contents=resumption.messages,
-        appended=[*parking_events(undelivered), *resumption.appended],
+        appended=[*parking_events(undelivered), *outcome_events(unasked), *resumption.appended],
         answered=taken_up,
         outputs=resumption.outputs,
         **run_options,

@@ -23,7 +23,7 @@ Change = tuple[Approval, Approval]
 
 _NOT_TAKEN_UP = "This call was not run: the server failed before it began."
 _TAKEN_BACK = "This call was not run: what the user had said was taken back."
-_NOT_ASKED = "the server failed before anybody was asked"
+_NOT_ASKED = "the run ended before anybody was asked"
 _STOPPING_S = 5  # what it may take to end a run whose tools have ended
 _FIRST_LOOK_S, _LONGEST_LOOK_S = 0.05, 1.0  # at a chat of another worker's, of whose end nobody tells us
 

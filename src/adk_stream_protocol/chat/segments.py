@@ -80,7 +80,7 @@ class Segments:
             return
         async with self.ending_at_failure(leased):
             events, calls = await self.read_session(chat, leased)
-            lost = choose([call for call in calls if call.is_undelivered])
+            lost = choose([call for call in calls if call.is_undelivered and call.is_asked])
         if lost is None:
             await self._leases.end(leased)
             return

@@ -31,6 +31,7 @@ from .answers import (
     known_outputs,
     new_log,
     read_answers,
+    was_told_before,
     whole_log,
 )
 from .leases import ChatLeases
@@ -217,8 +218,9 @@ class ChatTurns:
                 return Reading(log)
             # Somebody else was faster, and has come to the end already.
         run = self._leases.get(chat.key)
-        if run is not None and run.message_id == taken.message_id and run.log is not None:
-            return Reading(run.log)
+        log = run.log if run is not None and run.message_id == taken.message_id else None
+        if log is not None and not was_told_before(log, taken):
+            return Reading(log)
         ids = MessageIds(user_message_id=None, message_id=taken.message_id, approval_style=turn.approval_style)
         translator = self._segments.new_translator(chat, ids, turn.sdk_version)
         records = await self._segments.records(chat.key)

@@ -49,3 +49,9 @@ def replayed(earlier: Sequence[bytes], chunks: Sequence[bytes]) -> Iterator[tupl
 
 def _decoded(chunk: bytes) -> dict[str, Any]:
     return cast(dict[str, Any], msgspec.json.decode(chunk))
+
+
+def ended_calls(chunks: Sequence[bytes]) -> set[str]:
+    """The ids of the calls whose outcome is among these chunks."""
+    outputs = [_decoded(chunk) for chunk in chunks if chunk.startswith(_OUTPUT)]
+    return {output["toolCallId"] for output in outputs if not output.get("preliminary")}
