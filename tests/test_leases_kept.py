@@ -302,12 +302,15 @@ def test_a_run_that_came_after_is_not_told_of_its_forerunner() -> None:
 
 def test_nothing_is_renewed_when_the_last_lease_is_given_back_meanwhile() -> None:
     async def scenario() -> None:
-        here = worker(Slow())
+        store = Slow()
+        here = worker(store)
         leased = await begun(here)
         await asyncio.sleep(LEASE_S / 3 + 1)
         await here.end(leased)
-        await asyncio.sleep(2)
-        assert here._timer is None  # pyright: ignore[reportPrivateUsage]
+        await asyncio.sleep(LEASE_S)
+        assert store.renewed == 0
+        assert here._keeper._timer is None  # pyright: ignore[reportPrivateUsage]
+        assert here._keeper._renewals._tasks == {}  # pyright: ignore
 
     run(scenario())
 
