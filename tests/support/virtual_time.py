@@ -52,3 +52,8 @@ def _run_in_this_loop(
 
 LEASES = "adk-stream leases"
 """The tasks that keep them."""
+
+
+def block(seconds: float) -> None:
+    """What a function does that takes its time on the loop: nobody else gets a turn meanwhile."""
+    asyncio.get_running_loop()._now += seconds  # pyright: ignore
