@@ -230,6 +230,45 @@ def test_a_drain_ends_the_thread() -> None:
     run(scenario)
 
 
+def test_a_store_that_does_not_answer_holds_up_no_shutdown(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lease_keeper, "_ENDING_S", 0.2)
+    answers = threading.Event()
+
+    class Stuck(Store):
+        async def renew(self, lease: Lease, lasts_s: float) -> bool:
+            self.renewed_in.append("")
+            return answers.wait(20)
+
+    async def scenario() -> None:
+        store = Stuck()
+        keeper = kept_by(store)
+        keeper.keep(await leased(store))
+        await until(lambda: store.renewed_in)
+        async with asyncio.timeout(5):
+            await keeper.aclose()
+        assert threads() == 1
+
+    run(scenario)
+    answers.set()
+    asyncio.run(until(lambda: threads() == 0))
+
+
+def test_a_thread_that_cannot_be_started_leaves_no_chat_busy(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fails(_: object) -> None:
+        raise RuntimeError("can't start new thread")
+
+    async def scenario() -> None:
+        here = worker(MemoryStore())
+        with monkeypatch.context() as patch:
+            patch.setattr(lease_keeper, "run_in_a_thread", fails)
+            with pytest.raises(RuntimeError, match="thread"):
+                await here.begin(CHAT)
+        await here.end(await begun(here))
+        await here.drain(1)
+
+    run(scenario)
+
+
 @pytest.mark.parametrize("is_held", [True, False])
 def test_the_thread_of_a_bridge_that_nobody_has_any_more_ends(is_held: bool) -> None:
     async def scenario() -> None:

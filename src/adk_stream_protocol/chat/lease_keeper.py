@@ -16,6 +16,7 @@ logger = logging.getLogger(__name__)
 
 SIGN_OF_LIFE_S = 60
 """A loop that is silent for longer is taken for hung, and its leases run out."""
+_ENDING_S = 2  # a database that does not answer holds up no shutdown
 
 
 class LeaseKeeper:
@@ -33,7 +34,6 @@ class LeaseKeeper:
         self._timer: asyncio.TimerHandle | None = None
 
     def keep(self, lease: Lease) -> None:
-        self._held.add(lease)
         self._loop = asyncio.get_running_loop()
         if self._renewals is None:
             self._renewals = _Renewals(self._store, self._lease_s, _told_to(self))
@@ -42,6 +42,7 @@ class LeaseKeeper:
         if self._timer is None:
             self._give_sign(self._renewals, self._loop)
         self._renewals.keep(lease)
+        self._held.add(lease)
 
     def let_go(self, lease: Lease) -> None:
         self._held.discard(lease)
@@ -52,13 +53,14 @@ class LeaseKeeper:
             self._renewals.let_go(lease)
 
     async def aclose(self) -> None:
-        """Nothing is renewed any more. The thread has ended when this returns."""
+        """Nothing is renewed any more. The thread has ended when this returns, unless its store keeps it."""
         for lease in list(self._held):
             self.let_go(lease)
         renewals, self._renewals = self._renewals, None
         if renewals is not None:
             self._end_with_us()
-            await asyncio.shield(asyncio.wrap_future(renewals.has_ended))
+            with suppress(TimeoutError):
+                await asyncio.wait_for(asyncio.wrap_future(renewals.has_ended), _ENDING_S)
 
     def _give_sign(self, renewals: "_Renewals", loop: asyncio.AbstractEventLoop) -> None:
         renewals.sign_of_life_at = time.monotonic()
@@ -153,6 +155,7 @@ def run_in_a_thread(
 ) -> tuple[asyncio.AbstractEventLoop, Future[None]]:
     """Gives the thread's loop, and what is done when the thread has ended. It is a daemon: no process waits for it."""
     loop, has_ended = asyncio.new_event_loop(), Future[None]()
+    has_ended.set_running_or_notify_cancel()  # whoever gives up waiting for it does not cancel it
 
     def run() -> None:
         try:

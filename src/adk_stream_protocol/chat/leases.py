@@ -95,6 +95,7 @@ class ChatLeases:
             await self._put_in_order(leased)
             if self._is_draining:  # meanwhile
                 raise Restarting
+            self._keeper.keep(lease)
         except BaseException as error:
             self._set_free(chat)
             if lease is not None:
@@ -104,7 +105,6 @@ class ChatLeases:
             raise
         self._leases[chat] = leased
         self._gate.begin_run(leased)
-        self._keeper.keep(lease)
         return leased
 
     async def _put_in_order(self, leased: LeasedChat) -> None:
