@@ -1,6 +1,7 @@
 """How a worker keeps a chat and gives it back, and what becomes of the calls that it leaves."""
 
 import asyncio
+from collections.abc import Collection
 from typing import Any
 
 import pytest
@@ -9,6 +10,7 @@ from adk_stream_protocol import ApprovalPolicy
 from adk_stream_protocol.adk.gate import ApprovalGate
 from adk_stream_protocol.chat.leases import ChatLeases
 from adk_stream_protocol.protocol.approvals import Approval, CallKey, ChatKey, State
+from adk_stream_protocol.store.base import Lease
 from support.leases import LEASE_S, Running, Store, approved, begun, logged, worker
 from support.records import CHAT, record
 from support.virtual_time import run
@@ -257,6 +259,7 @@ def test_a_run_whose_lease_is_somebody_elses_is_told(fails: bool, caplog: pytest
         renewed = store.renewed
         await asyncio.sleep(LEASE_S / 3)
         assert store.renewed > renewed
+        assert running.told == ["lose"] * (2 if fails else 1)
         await here.end(other)
         await here.end(leased)
 
@@ -300,14 +303,48 @@ def test_a_run_that_came_after_is_not_told_of_its_forerunner() -> None:
     run(scenario())
 
 
+def test_what_comes_late_of_a_lost_lease_is_told_to_nobody(caplog: pytest.LogCaptureFixture) -> None:
+    """The thread that renews leases does not know yet what has become of one."""
+
+    class SlowToRelease(Store):
+        async def release(self, lease: Lease, delivered: Collection[CallKey] = ()) -> None:
+            await asyncio.sleep(1)
+            await super().release(lease, delivered)
+
+    async def scenario() -> None:
+        here = worker(SlowToRelease())
+        lose = here._lose  # pyright: ignore[reportPrivateUsage]
+        first = await begun(here)
+        forerunner = Running(here, first)
+        ending = asyncio.create_task(here.end(first))
+        await asyncio.sleep(0)
+        lose(first.lease)
+        await ending
+        second = await begun(here)
+        running = Running(here, second)
+        lose(first.lease)
+        await asyncio.sleep(1)
+        assert (forerunner.told, running.told) == ([], [])
+        lose(second.lease)
+        lose(second.lease)  # as long as it takes
+        await asyncio.sleep(3)
+        assert running.told == ["lose"]
+
+    run(scenario())
+    assert logged(caplog) == ["the run of chat c1 lost its lease"]
+
+
 def test_nothing_is_renewed_when_the_last_lease_is_given_back_meanwhile() -> None:
     async def scenario() -> None:
-        here = worker(Slow())
+        store = Slow()
+        here = worker(store)
         leased = await begun(here)
         await asyncio.sleep(LEASE_S / 3 + 1)
         await here.end(leased)
-        await asyncio.sleep(2)
-        assert here._timer is None  # pyright: ignore[reportPrivateUsage]
+        await asyncio.sleep(LEASE_S)
+        assert store.renewed == 0
+        assert here._keeper._timer is None  # pyright: ignore[reportPrivateUsage]
+        assert here._keeper._renewals._tasks == {}  # pyright: ignore
 
     run(scenario())
 
@@ -320,5 +357,6 @@ def test_a_drain_ends_all_runs_together() -> None:
         assert [running.told for running in runs] == [["drain"], ["drain"]]
         assert asyncio.get_running_loop().time() == pytest.approx(1)
         assert OTHER not in here
+        assert here._keeper._renewals is None  # pyright: ignore[reportPrivateUsage]
 
     run(scenario())

@@ -34,6 +34,9 @@ class CountedStore:
 
         return counted
 
+    def for_another_loop(self) -> "CountedStore":
+        return self
+
     @property
     def round_trips(self) -> int:
         """Renewals aside: they come with time."""

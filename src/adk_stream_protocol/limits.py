@@ -29,8 +29,9 @@ class Limits:
     what an agent that runs in circles may cost."""
 
     lease_s: float = 10
-    """After which a worker that is silent has lost its runs to the others. It says that it lives three times as often:
-    long enough for a pause of the machine, short enough for a person who waits."""
+    """After which a worker that is silent has lost its runs to the others. It says that it lives three times as often,
+    from a thread, unless its event loop has hung for a minute: long enough for a pause of the machine, short enough for
+    a person who waits."""
 
     unread_run_s: float = 120
     """How long a run goes on that nobody reads, unless a tool is at work. A reload takes seconds, a tunnel a minute.

@@ -9,7 +9,6 @@ _NO_ALIAS = "None of the fields that it has is called otherwise on the wire."
 _NO_SUCH_TOKEN = "No lease has that token: the run that holds the call is gone either way."
 _NOT_USED = "What `pop` gives back is not used."
 _NOT_CHANGED_MEANWHILE = "Nothing is added or taken away while it is gone through."
-_ONLY_KEPT = "It is never read: it keeps the task alive."
 _FOR_READERS = "A name for whoever reads a list of tasks."
 
 
@@ -80,8 +79,6 @@ EQUIVALENT: dict[str, dict[str, str]] = {
         "record.is_final)": ("Without a part there is no record; the condition is there for the type checker."),
     },
     "leases": {
-        "ChatLeases.__init__: self._renewing: asyncio.Task[None] | None = None -> pass": _ONLY_KEPT,
-        "ChatLeases.__init__: None -> ('mutant') (2)": _ONLY_KEPT,
         "ChatLeases._put_in_order: list(leased.records.items()) -> (leased.records.items())": _NOT_CHANGED_MEANWHILE,
         "ChatLeases._put_in_order: expire(lose(found, leased.now), leased.now) is not found -> True": (
             "`advance` writes nothing where nothing moves; to ask first takes less time."
@@ -94,9 +91,6 @@ EQUIVALENT: dict[str, dict[str, str]] = {
         ),
         "ChatLeases.take_over: asyncio.get_running_loop().time() >= give_up_at -> (asyncio.get_running_loop().time() "
         "> give_up_at)": ("No clock stands at the very end of a wait that long."),
-        "ChatLeases.end: not self._leases and self._timer is not None -> (not self._leases)": (
-            "There is a timer while there is a lease; the condition is there for the type checker."
-        ),
         "ChatLeases.end_run: self._leases.get(leased.key) is leased and not leased.leaves_calls -> (not "
         "leased.leaves_calls)": ("The store refuses what is written without the lease."),
         'ChatLeases.give_up: found is None or found.runs != "server" or found.state not in (State.APPROVED, '
@@ -104,9 +98,8 @@ EQUIVALENT: dict[str, dict[str, str]] = {
             "The table gives up calls of the server's alone."
         ),
         "ChatLeases.give_up: None -> ('mutant')": _NO_SUCH_TOKEN,
-        'ChatLeases._renew_now: name="adk-stream leases" -> **{}': _FOR_READERS,
-        "ChatLeases._renew_now: \"adk-stream leases\" -> ('adk-stream leasesmutant')": _FOR_READERS,
-        "ChatLeases._renew_leases: list(self._leases.values()) -> (self._leases.values())": _NOT_CHANGED_MEANWHILE,
+        'ChatLeases._lose: name="adk-stream lost run" -> **{}': _FOR_READERS,
+        "ChatLeases._lose: \"adk-stream lost run\" -> ('adk-stream lost runmutant')": _FOR_READERS,
     },
     "gate": {
         "ApprovalGate._after_decision: decided is None -> False": (

@@ -28,6 +28,7 @@ from adk_stream_protocol import ChatBridge
 from adk_stream_protocol.testing import Answer, ChatClient, Reply, ScriptedModel, text
 from protocol.segment_checker import check_segment
 from support.apps import app_of, user_of
+from support.virtual_time import LEASES
 
 PATIENCE_S = 30
 
@@ -250,9 +251,9 @@ def end_soon(bridge: ChatBridge) -> None:
 
 
 def other_tasks() -> set[asyncio.Task[Any]]:
-    """But for the look at lost runs, which goes on as long as its bridge."""
+    """But for the look at lost runs and what keeps leases, which go on as long as their bridge."""
     tasks = asyncio.all_tasks() - {asyncio.current_task()}  # pyright: ignore
-    return {task for task in tasks if task.get_name() != "adk-stream recovery"}
+    return {task for task in tasks if task.get_name() not in ("adk-stream recovery", LEASES)}
 
 
 def asked_parts(request: LlmRequest) -> list[Any]:

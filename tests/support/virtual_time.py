@@ -2,8 +2,13 @@
 
 import asyncio
 import heapq
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
+from concurrent.futures import Future
 from typing import Any, TypeVar
+
+import pytest
+
+from adk_stream_protocol.chat import lease_keeper
 
 _Result = TypeVar("_Result")
 
@@ -30,5 +35,25 @@ class VirtualTimeLoop(asyncio.SelectorEventLoop):
 
 
 def run(work: Coroutine[Any, Any, _Result]) -> _Result:
-    with asyncio.Runner(loop_factory=VirtualTimeLoop) as runner:
+    """What keeps leases does so in this loop, too: in a thread it would have another time."""
+    with asyncio.Runner(loop_factory=VirtualTimeLoop) as runner, pytest.MonkeyPatch.context() as patch:
+        patch.setattr(lease_keeper, "run_in_a_thread", _run_in_this_loop)
         return runner.run(work)
+
+
+def _run_in_this_loop(
+    work: Callable[[], Coroutine[Any, Any, None]],
+) -> tuple[asyncio.AbstractEventLoop, Future[None]]:
+    has_ended = Future[None]()
+    task = asyncio.create_task(work(), name=LEASES)
+    task.add_done_callback(lambda _: has_ended.set_result(None))
+    return asyncio.get_running_loop(), has_ended
+
+
+LEASES = "adk-stream leases"
+"""The tasks that keep them."""
+
+
+def block(seconds: float) -> None:
+    """What a function does that takes its time on the loop: nobody else gets a turn meanwhile."""
+    asyncio.get_running_loop()._now += seconds  # pyright: ignore

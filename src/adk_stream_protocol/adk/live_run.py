@@ -88,7 +88,7 @@ class LiveRun:
         self._failure: str | None = None
         self._invocation_id = ""
         self._lost_before_last_word = 0
-        self._heard_at = asyncio.get_running_loop().time()
+        self._heard_at = self._watched_at = asyncio.get_running_loop().time()
         self._timer: asyncio.TimerHandle | None = None
         self._grace: asyncio.TimerHandle | None = None
 
@@ -326,8 +326,11 @@ class LiveRun:
         message, now = self._segments.open_message, asyncio.get_running_loop().time()
         if message is None or message.is_at_work or message.waiting:
             self._heard_at = now
+        was_blocked = now - self._watched_at > 2 * _TICK_S  # what came in meanwhile is heard first
+        self._watched_at = now
         is_silent = now - self._heard_at > self._limits.live_silence_s
-        if is_silent or self.input.untaken_s() > self._limits.send_timeout_s or thrown_out > _MAX_RECONNECTS:
+        is_stuck = self.input.untaken_s() > self._limits.send_timeout_s
+        if (is_silent or is_stuck or thrown_out > _MAX_RECONNECTS) and not was_blocked:
             logger.error("live session %s lost its model", self._chat.chat_id)
             self._ended_by, self._failure = "failure", _LOST_MODEL
             self._cancel()

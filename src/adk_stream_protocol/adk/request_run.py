@@ -32,6 +32,7 @@ logger = logging.getLogger(__name__)
 # their model is silent, and some tools never do.
 _STOP_GRACE_S = 1
 _FIRST_READER_S = 10
+_LATE_S, _HEARING_S = 0.1, 1
 
 RESTARTING = "The server restarts. Resume this answer, or ask for it again."
 LEASE_LOST = "The server lost this chat to another one. Resume this answer, or ask for it again."
@@ -104,6 +105,7 @@ class RequestRun:
         self._task: asyncio.Task[None] | None = None
         self._stopping: asyncio.Task[None] | None = None
         self._unread_timer: asyncio.TimerHandle | None = None
+        self._time_limit: asyncio.TimerHandle | None = None
 
     @property
     def message_id(self) -> str | None:
@@ -175,7 +177,7 @@ class RequestRun:
         self._end()
 
     async def _drive(self) -> None:
-        time_limit = asyncio.get_running_loop().call_later(self._limits.max_run_s, self._end_by, "time")
+        self._limit_time()
         try:
             await self._consume_in_session()
             if not self._abort.is_set():
@@ -191,7 +193,8 @@ class RequestRun:
                 self._ended_by, self._failure = "failure", public_failure_text(error)
         finally:
             self._is_ending = True
-            time_limit.cancel()
+            if self._time_limit is not None:
+                self._time_limit.cancel()
             try:
                 if not self._leased.is_lost:
                     await self._keep_what_was_said()
@@ -276,6 +279,17 @@ class RequestRun:
             log_failure(error, self.log.segment)
 
     # -- bounds -------------------------------------------------------------------------------------------------------
+
+    def _limit_time(self) -> None:
+        loop, longest_s = asyncio.get_running_loop(), self._limits.max_run_s
+        self._time_limit = loop.call_later(longest_s, self._out_of_time, loop.time() + longest_s)
+
+    def _out_of_time(self, due: float) -> None:
+        loop = asyncio.get_running_loop()
+        if loop.time() - due > _LATE_S:  # something has blocked the loop: what a tool got meanwhile is heard first
+            self._time_limit = loop.call_later(_HEARING_S, self._end_by, "time")
+        else:
+            self._end_by("time")
 
     def _end_by(self, limit: str) -> None:
         self._ended_by = limit

@@ -15,6 +15,7 @@ from ..errors import Restarting
 from ..protocol import approvals
 from ..protocol.approvals import Approval, CallKey, ChatKey, NotAllowed, State
 from ..store.base import Lease, Step, Store, advance
+from .lease_keeper import LeaseKeeper
 
 logger = logging.getLogger(__name__)
 
@@ -43,8 +44,8 @@ class ChatLeases:
         self._queues: dict[ChatKey, tuple[asyncio.Lock, int]] = {}
         self._taken_over: Counter[ChatKey] = Counter()
         self._is_draining = False
-        self._timer: asyncio.TimerHandle | None = None
-        self._renewing: asyncio.Task[None] | None = None
+        self._losing: dict[Lease, asyncio.Task[None]] = {}
+        self._keeper = LeaseKeeper(store, lease_s, self._lose)
 
     def __contains__(self, chat: ChatKey) -> bool:
         return chat in self._runs
@@ -94,6 +95,7 @@ class ChatLeases:
             await self._put_in_order(leased)
             if self._is_draining:  # meanwhile
                 raise Restarting
+            self._keeper.keep(lease)
         except BaseException as error:
             self._set_free(chat)
             if lease is not None:
@@ -103,7 +105,6 @@ class ChatLeases:
             raise
         self._leases[chat] = leased
         self._gate.begin_run(leased)
-        self._renew_later()
         return leased
 
     async def _put_in_order(self, leased: LeasedChat) -> None:
@@ -179,9 +180,7 @@ class ChatLeases:
         if self._leases.get(leased.key) is not leased:
             return
         del self._leases[leased.key]
-        if not self._leases and self._timer is not None:
-            self._timer.cancel()
-            self._timer = None
+        self._keeper.let_go(leased.lease)
         self._gate.end_run(leased.lease)
         try:
             await self._release(leased.lease, leased.delivered)
@@ -241,31 +240,18 @@ class ChatLeases:
         except Exception as error:  # whatever a store raises
             logger.error("call %s was not settled: %s", call.call_id, type(error).__qualname__)
 
-    # -- keeping it ---------------------------------------------------------------------------------------------------
+    # -- losing it ----------------------------------------------------------------------------------------------------
 
-    def _renew_later(self) -> None:
-        if self._timer is None and self._leases:
-            self._timer = asyncio.get_running_loop().call_later(self._lease_s / 3, self._renew_now)
+    def _lose(self, lease: Lease) -> None:
+        leased, run = self._leases.get(lease.chat), self._runs.get(lease.chat)
+        if run is not None and leased is not None and leased.lease == lease and lease not in self._losing:
+            logger.error("the run of chat %s lost its lease", lease.chat.chat_id)
+            self._losing[lease] = asyncio.create_task(self._lose_run(run, lease), name="adk-stream lost run")
 
-    def _renew_now(self) -> None:
-        self._renewing = asyncio.create_task(self._renew_leases(), name="adk-stream leases")
-
-    async def _renew_leases(self) -> None:
-        await asyncio.gather(*(self._renew(leased) for leased in list(self._leases.values())))
-        self._timer = None
-        self._renew_later()
-
-    async def _renew(self, leased: LeasedChat) -> None:
-        try:
-            is_ours = await self._store.renew(leased.lease, self._lease_s)
-        except Exception as error:  # for two more times; then somebody else may take over, and the gate stops us
-            logger.error("a lease was not renewed: %s", type(error).__qualname__)
-            return
-        run = self._runs.get(leased.key)
-        if not is_ours and run is not None and self._leases.get(leased.key) is leased:
-            logger.error("the run of chat %s lost its lease", leased.key.chat_id)
-            with suppress(Exception):
-                await run.lose_lease()
+    async def _lose_run(self, run: Run, lease: Lease) -> None:
+        with suppress(Exception):
+            await run.lose_lease()
+        del self._losing[lease]
 
     async def drain(self, longest_s: float) -> None:
         """End what runs or is about to, without taking anything from whoever comes next. Nothing begins any more."""
@@ -283,3 +269,4 @@ class ChatLeases:
                     await asyncio.gather(*(run.drain() for run in begun.values()), return_exceptions=True)
                     for starting in list(self._starting.values()):
                         await starting.wait()
+        await self._keeper.aclose()

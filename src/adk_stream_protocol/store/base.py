@@ -95,6 +95,12 @@ class Store(Protocol):
         audit trail stay."""
         ...
 
+    def for_another_loop(self) -> "Store":
+        """The same store for another thread's event loop, with connections of its own, which are not made before they
+        are needed. Leases are renewed there, however long this loop is busy. Whoever asks for it closes it; a store
+        that can be used in any loop gives itself, and is not closed."""
+        ...
+
     async def aclose(self) -> None: ...
 
 

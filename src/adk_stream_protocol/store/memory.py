@@ -89,6 +89,10 @@ class MemoryStore:
         self._approvals.pop(lease.chat, None)
         return True
 
+    def for_another_loop(self) -> "MemoryStore":
+        """Another thread renews leases, and does nothing else: that adds and removes nothing."""
+        return self
+
     async def aclose(self) -> None:
         pass
 

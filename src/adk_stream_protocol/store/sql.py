@@ -38,6 +38,8 @@ except ImportError:
 logger = logging.getLogger(__name__)
 
 _PATIENCE_S = 30  # for a lock or an answer; a request that waits longer has lost its reader
+_HOLDERS_TURN_S = 0.3  # SQLite's own way of waiting looks every 0.1 s
+_OTHER_LOOPS_POOL = {"pool_size": 2, "max_overflow": 0}  # it renews leases, one short statement each
 
 _tables = sa.MetaData()
 _id = sa.BigInteger().with_variant(sa.Integer(), "sqlite")  # SQLite counts up integers only
@@ -85,8 +87,8 @@ class _Database(NamedTuple):
     insert: Callable[[sa.Table], postgresql.Insert] | Callable[[sa.Table], sqlite.Insert]
     now: sa.ColumnElement[float]
     engine_options: dict[str, Any]
-    reading_options: dict[str, Any]
-    """So that a read costs no transaction."""
+    single_statement_options: dict[str, Any]
+    """So that it costs no transaction."""
     prepare: Callable[[AsyncEngine], None] | None = None
     """Before the tables are created. It may block."""
     begin: str | None = None
@@ -118,7 +120,7 @@ _DATABASES = {
         now=(sa.func.julianday("now", type_=sa.Double) - 2440587.5) * 86400.0,
         # No transactions but ours: one that begins with a read cannot wait for the right to write.
         engine_options={"connect_args": {"timeout": _PATIENCE_S, "isolation_level": None}},
-        reading_options={},
+        single_statement_options={},
         prepare=_prepare_sqlite,
         begin="BEGIN IMMEDIATE",
     ),
@@ -130,7 +132,7 @@ _DATABASES = {
             "connect_args": {"timeout": 10, "command_timeout": _PATIENCE_S},
             "pool_pre_ping": True,  # networks drop connections that were silent for minutes
         },
-        reading_options={"isolation_level": "AUTOCOMMIT"},
+        single_statement_options={"isolation_level": "AUTOCOMMIT"},
         one_creates="SELECT pg_advisory_xact_lock(hashtext('adk_stream_approvals'))",
     ),
 }
@@ -158,6 +160,8 @@ class SqlStore:
         self._failures = _failures_of(self._url.get_driver_name())
         self._clock = clock
         self._engine: AsyncEngine | None = None
+        self._pool_options: dict[str, int] = {}
+        self._is_prepared = False
         self._opening = asyncio.Lock()
         self._at_work: set[asyncio.Task[Any]] = set()
         # SQLite has one writer at a time. Those of this process queue here, since its own way of waiting is to sleep.
@@ -165,7 +169,7 @@ class SqlStore:
 
     @_to_its_end
     async def read(self, chat: ChatKey, call: CallKey | None = None) -> Snapshot:
-        async with self._reading() as connection:
+        async with self._one_statement() as connection:
             return await self._snapshot(connection, chat, call)
 
     @_to_its_end
@@ -187,6 +191,25 @@ class SqlStore:
     async def acquire(
         self, chat: ChatKey, lasts_s: float, changes: Sequence[tuple[Approval, Approval]] = ()
     ) -> Acquired:
+        async with self._writing() as connection:
+            if not await self._may_be_renewed(connection, chat):
+                return await self._acquire(connection, chat, lasts_s, changes)
+        await asyncio.sleep(_HOLDERS_TURN_S)
+        async with self._writing() as connection:
+            return await self._acquire(connection, chat, lasts_s, changes)
+
+    async def _may_be_renewed(self, connection: AsyncConnection, chat: ChatKey) -> bool:
+        """SQLite has one writer at a time, and those who wait come in no order. One that stood still may have kept a
+        holder from renewing its lease: it gets its turn before somebody else takes over."""
+        if self._database.begin is None:
+            return False
+        is_of_chat = _leases.c.chat == _chat_text(chat)
+        run_out = sa.select(_leases.c.token).where(is_of_chat, _leases.c.expires_at <= self._now())
+        return (await connection.execute(run_out)).first() is not None
+
+    async def _acquire(
+        self, connection: AsyncConnection, chat: ChatKey, lasts_s: float, changes: Sequence[tuple[Approval, Approval]]
+    ) -> Acquired:
         lease = Lease(chat, uuid.uuid4().hex)
         expires_at = self._now() + lasts_s
         new = self._database.insert(_leases).values(chat=_chat_text(chat), token=lease.token, expires_at=expires_at)
@@ -195,16 +218,15 @@ class SqlStore:
             set_={"token": lease.token, "expires_at": expires_at},
             where=_leases.c.expires_at <= self._now(),
         ).returning(_leases.c.token)
-        async with self._writing() as connection:
-            is_ours = (await connection.execute(taken)).first() is not None
-            for old, step in sorted(changes, key=lambda change: _call_text(change[0].call)):
-                await self._set(connection, old, [step])
-            return Acquired(lease if is_ours else None, await self._snapshot(connection, chat))
+        is_ours = (await connection.execute(taken)).first() is not None
+        for old, step in sorted(changes, key=lambda change: _call_text(change[0].call)):
+            await self._set(connection, old, [step])
+        return Acquired(lease if is_ours else None, await self._snapshot(connection, chat))
 
     @_to_its_end
     async def renew(self, lease: Lease, lasts_s: float) -> bool:
         change = sa.update(_leases).where(_is_lease(lease)).values(expires_at=self._now() + lasts_s)
-        async with self._writing() as connection:
+        async with self._writers, self._one_statement() as connection:
             return (await connection.execute(change)).rowcount > 0
 
     @_to_its_end
@@ -223,14 +245,14 @@ class SqlStore:
         is_old = _approvals.c.decided_at.is_(None) | (_approvals.c.decided_at <= self._now() - after_s)
         is_free = ~sa.exists().where(_leases.c.chat == _approvals.c.chat)
         left = sa.select(_approvals.c.chat).where(_is_approved, _approvals.c.runs == "server", is_old, is_free)
-        async with self._reading() as connection:
+        async with self._one_statement() as connection:
             found = (await connection.execute(sa.union(expired, left))).scalars().all()
         return [msgspec.json.decode(chat, type=ChatKey) for chat in found]
 
     @_to_its_end
     async def audit(self, chat: ChatKey) -> Sequence[AuditEntry]:
         trail = sa.select(_audit.c.at, _audit.c.entry).where(_audit.c.chat == _chat_text(chat)).order_by(_audit.c.id)
-        async with self._reading() as connection:
+        async with self._one_statement() as connection:
             rows = (await connection.execute(trail)).all()
         return [msgspec.structs.replace(_decode_audit_entry(row.entry), at=row.at) for row in rows]
 
@@ -244,6 +266,11 @@ class SqlStore:
                 return False
             await connection.execute(sa.delete(_approvals).where(_approvals.c.id.in_(in_order)))
         return True
+
+    def for_another_loop(self) -> "SqlStore":
+        other = SqlStore(self._url.render_as_string(hide_password=False), clock=self._clock)
+        other._pool_options, other._is_prepared = _OTHER_LOOPS_POOL, self._engine is not None
+        return other
 
     async def aclose(self) -> None:
         if self._at_work:
@@ -293,10 +320,11 @@ class SqlStore:
         await connection.execute(new)
 
     @asynccontextmanager
-    async def _reading(self) -> AsyncGenerator[AsyncConnection]:
+    async def _one_statement(self) -> AsyncGenerator[AsyncConnection]:
+        """Without a transaction: nothing stays locked if the event loop is busy afterwards."""
         with self._failing_closed():
             engine = await self._opened()
-            async with engine.execution_options(**self._database.reading_options).connect() as connection:
+            async with engine.execution_options(**self._database.single_statement_options).connect() as connection:
                 yield connection
 
     @asynccontextmanager
@@ -322,9 +350,11 @@ class SqlStore:
             return self._engine
         async with asyncio.timeout(_PATIENCE_S), self._opening:
             if self._engine is None:
-                engine = create_async_engine(self._url, hide_parameters=True, **self._database.engine_options)
+                options = {**self._database.engine_options, **self._pool_options}
+                engine = create_async_engine(self._url, hide_parameters=True, **options)
                 try:
-                    await self._prepare(engine)
+                    if not self._is_prepared:
+                        await self._prepare(engine)
                 except BaseException:
                     await engine.dispose()
                     raise

@@ -1,0 +1,168 @@
+"""Renews leases in a thread of its own, so that whatever blocks the event loop does not lose them."""
+
+import asyncio
+import logging
+import threading
+import time
+import weakref
+from collections.abc import Callable, Coroutine
+from concurrent.futures import Future
+from contextlib import suppress
+from typing import Any
+
+from ..store.base import Lease, Store
+
+logger = logging.getLogger(__name__)
+
+SIGN_OF_LIFE_S = 60
+"""A loop that is silent for longer is taken for hung, and its leases run out."""
+_ENDING_S = 2  # a database that does not answer holds up no shutdown
+
+
+class LeaseKeeper:
+    """Of one bridge. All its methods are for the bridge's event loop."""
+
+    def __init__(self, store: Store, lease_s: float, on_lost: Callable[[Lease], None]) -> None:
+        """`on_lost` gets a lease that is somebody else's by now, on the bridge's loop, as often as a renewal finds it
+        so."""
+        self._store = store
+        self._lease_s = lease_s
+        self._on_lost = on_lost
+        self._held: set[Lease] = set()
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._renewals: _Renewals | None = None
+        self._timer: asyncio.TimerHandle | None = None
+
+    def keep(self, lease: Lease) -> None:
+        self._loop = asyncio.get_running_loop()
+        if self._renewals is None:
+            self._renewals = _Renewals(self._store, self._lease_s, _told_to(self))
+            self._end_with_us = weakref.finalize(self, self._renewals.end)
+            self._end_with_us.atexit = False  # the thread is a daemon
+        if self._timer is None:
+            self._give_sign(self._renewals, self._loop)
+        self._renewals.keep(lease)
+        self._held.add(lease)
+
+    def let_go(self, lease: Lease) -> None:
+        self._held.discard(lease)
+        if not self._held and self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        if self._renewals is not None:
+            self._renewals.let_go(lease)
+
+    async def aclose(self) -> None:
+        """Nothing is renewed any more. The thread has ended when this returns, unless its store keeps it."""
+        for lease in list(self._held):
+            self.let_go(lease)
+        renewals, self._renewals = self._renewals, None
+        if renewals is not None:
+            self._end_with_us()
+            with suppress(TimeoutError):
+                await asyncio.wait_for(asyncio.wrap_future(renewals.has_ended), _ENDING_S)
+
+    def _give_sign(self, renewals: "_Renewals", loop: asyncio.AbstractEventLoop) -> None:
+        renewals.sign_of_life_at = time.monotonic()
+        period_s = min(self._lease_s, SIGN_OF_LIFE_S) / 3
+        self._timer = loop.call_later(period_s, self._give_sign, renewals, loop)
+
+    def lose(self, lease: Lease) -> None:
+        """From the thread."""
+        if self._loop is not None:
+            with suppress(RuntimeError):  # the loop is closed: there is nobody to tell
+                self._loop.call_soon_threadsafe(self._on_lost, lease)
+
+
+def _told_to(keeper: LeaseKeeper) -> Callable[[Lease], None]:
+    """The thread keeps no bridge alive that nobody has any more."""
+    reference = weakref.ref(keeper)
+
+    def tell(lease: Lease) -> None:
+        if (found := reference()) is not None:
+            found.lose(lease)
+
+    return tell
+
+
+class _Renewals:
+    """The thread's side: one task for each lease, in a loop that the bridge's cannot block."""
+
+    def __init__(self, store: Store, lease_s: float, on_lost: Callable[[Lease], None]) -> None:
+        self.sign_of_life_at = time.monotonic()
+        self._store = store
+        self._own_store: Store | None = None
+        self._lease_s = lease_s
+        self._on_lost = on_lost
+        self._tasks: dict[Lease, asyncio.Task[None]] = {}
+        self._silent_since = 0.0
+        self._is_over = asyncio.Event()
+        self._loop, self.has_ended = run_in_a_thread(self._run)
+
+    def keep(self, lease: Lease) -> None:
+        self._loop.call_soon_threadsafe(self._begin, lease)
+
+    def let_go(self, lease: Lease) -> None:
+        self._loop.call_soon_threadsafe(self._end, lease)
+
+    def end(self) -> None:
+        with suppress(RuntimeError):  # the loop is closed: it is over
+            self._loop.call_soon_threadsafe(self._is_over.set)
+
+    # -- in the thread ------------------------------------------------------------------------------------------------
+
+    def _begin(self, lease: Lease) -> None:
+        self._tasks[lease] = asyncio.create_task(self._keep(lease), name="adk-stream leases")
+
+    def _end(self, lease: Lease) -> None:
+        self._tasks.pop(lease).cancel()
+
+    async def _run(self) -> None:
+        await self._is_over.wait()
+        for lease in list(self._tasks):
+            self._end(lease)
+        if self._own_store is not None and self._own_store is not self._store:
+            try:
+                await self._own_store.aclose()
+            except Exception as error:  # whatever a store raises
+                logger.error("the connections of renewals were not closed: %s", type(error).__qualname__)
+
+    async def _keep(self, lease: Lease) -> None:
+        while True:
+            await asyncio.sleep(self._lease_s / 3)
+            if time.monotonic() - self.sign_of_life_at > SIGN_OF_LIFE_S:
+                self._note_silence()
+            elif not await self._is_ours(lease):
+                self._on_lost(lease)
+
+    def _note_silence(self) -> None:
+        if self._silent_since != self.sign_of_life_at:
+            self._silent_since = self.sign_of_life_at
+            logger.error("leases are not renewed: the event loop has given no sign of life for %s s", SIGN_OF_LIFE_S)
+
+    async def _is_ours(self, lease: Lease) -> bool:
+        try:
+            if self._own_store is None:  # most turns end before that, and cost no connection
+                self._own_store = self._store.for_another_loop()
+            return await self._own_store.renew(lease, self._lease_s)
+        except Exception as error:  # for two more times; then somebody else may take over, and the gate stops us
+            logger.error("a lease was not renewed: %s", type(error).__qualname__)
+            return True
+
+
+def run_in_a_thread(
+    work: Callable[[], Coroutine[Any, Any, None]],
+) -> tuple[asyncio.AbstractEventLoop, Future[None]]:
+    """Gives the thread's loop, and what is done when the thread has ended. It is a daemon: no process waits for it."""
+    loop, has_ended = asyncio.new_event_loop(), Future[None]()
+    has_ended.set_running_or_notify_cancel()  # whoever gives up waiting for it does not cancel it
+
+    def run() -> None:
+        try:
+            with asyncio.Runner(loop_factory=lambda: loop) as runner:
+                runner.run(work())
+        finally:
+            has_ended.set_result(None)
+
+    threading.Thread(target=run, name="adk-stream leases", daemon=True).start()
+    return loop, has_ended
