@@ -9,9 +9,9 @@ import time
 from weakref import WeakKeyDictionary
 
 LONGEST_SLICE_S = 0.005
-"""How long work that grows with a chat holds the event loop before all others get their turn. Only one of all long
-works gets a slice in a turn of the loop, so that many of them hold it no longer than one. The smallest thing that is
-done in one go is one event, one message, or one part of a request."""
+"""How long work that grows with a chat holds the event loop before all others get their turn. After its first slice
+such work stands in a queue, and only one gets a slice in a turn of the loop. The smallest thing that is done in one go
+is one event, one message or one chunk."""
 
 _queues: WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Lock] = WeakKeyDictionary()
 

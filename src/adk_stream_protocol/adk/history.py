@@ -105,7 +105,24 @@ async def encode_history(
     running: str | None,
 ) -> list[UIMessage]:
     """All messages in order. The answer that is `running` is left out: whoever resumes gets it from its start."""
-    messages, share = _MessageOrder(), LoopShare()
+    share = LoopShare()
+    backwards = (await _read_messages(chat, events, new_translator, records, share))[::-1]
+    told: list[UIMessage] = []
+    while backwards:
+        await share.give_way()
+        message = backwards.pop()  # one by one, since it takes a while to free what all of them were made with
+        told.append(message.message() if isinstance(message, _AssistantMessage) else message)
+    return [message for message in told if message["parts"] and message["id"] != running]
+
+
+async def _read_messages(
+    chat: Chat,
+    events: list[Event],
+    new_translator: Callable[[MessageIds], Translator],
+    records: Records,
+    share: LoopShare,
+) -> list[UIMessage | _AssistantMessage]:
+    messages = _MessageOrder()
     answers: dict[str, _AssistantMessage] = {}
     kept = await kept_events(events, share)
     user_ids = await _user_message_ids(kept, share)
@@ -124,11 +141,7 @@ async def encode_history(
             answer = answers[message_id] = _AssistantMessage(message_id, new_translator(ids), records)
             messages.add_answer(answer, ids.user_message_id)
         await answer.feed(event, chat)
-    told: list[UIMessage] = []
-    for message in messages.in_order():
-        await share.give_way()
-        told.append(message.message() if isinstance(message, _AssistantMessage) else message)
-    return [message for message in told if message["parts"] and message["id"] != running]
+    return messages.in_order()
 
 
 class _MessageOrder:

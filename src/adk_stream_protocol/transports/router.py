@@ -1,6 +1,6 @@
 """The routes of a bridge, for FastAPI."""
 
-from collections.abc import AsyncGenerator, Iterable
+from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from typing import Any
 from urllib.parse import quote
@@ -110,13 +110,14 @@ def build_router(bridge: ChatBridge, prefix: str) -> APIRouter:
     return router
 
 
-async def _encoded(messages: Iterable[UIMessage]) -> msgspec.Raw:
-    """One at a time: a long history takes a while."""
+async def _encoded(messages: list[UIMessage]) -> msgspec.Raw:
+    """The messages one by one, and each given up at once: both take a while for a long history."""
     share = LoopShare()
     encoded: list[bytes] = []
-    for message in messages:
+    messages.reverse()
+    while messages:
         await share.give_way()
-        encoded.append(encode_json(message))
+        encoded.append(encode_json(messages.pop()))
     return msgspec.Raw(b"[" + b",".join(encoded) + b"]")
 
 
