@@ -87,6 +87,7 @@ faults: setup
 bench: .bench-venv/.ready
 	@.bench-venv/bin/python benchmarks/run.py $(ARGS)
 	@$(BIN)/python benchmarks/long_chat.py
+	@$(BIN)/python benchmarks/chat_length.py
 	@$(BIN)/python benchmarks/live_audio.py
 
 test-gemini: setup

@@ -189,12 +189,17 @@ class ChatBridge:
     async def open_turn(self, connection: HTTPConnection, user: str, body: bytes, files_root: str) -> Opened:
         """Start the run of one turn, and give what its client reads. Refuses before anything is stored."""
         header = connection.headers.get("x-ai-sdk-version")
-        if len(body) > self.limits.threaded_decode_bytes:
+        is_long = len(body) > self.limits.threaded_decode_bytes
+        if is_long:
             turn = await asyncio.to_thread(decode_turn, body, self.limits, sdk_version_header=header)
         else:
             turn = decode_turn(body, self.limits, sdk_version_header=header)
         self._refuse_while_draining()
-        prepared = await self._prepared(connection, lambda: decode_body(body))
+        if is_long and self._prepare is not None:
+            whole = await asyncio.to_thread(decode_body, body)
+            prepared = await self._prepared(connection, lambda: whole)
+        else:
+            prepared = await self._prepared(connection, lambda: decode_body(body))
         chat = self._chat(user, turn.chat_id, files_root)
         if turn.answers is not None:
             return await self._turns.answer(chat, turn, prepared, self._live.announced(chat.key))

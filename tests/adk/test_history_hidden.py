@@ -15,7 +15,8 @@ from google.adk.tools import FunctionTool, ToolContext
 from google.genai import types
 
 from adk.test_translator_waiting_calls import consent
-from adk_stream_protocol.adk.history import kept_events
+from adk_stream_protocol.adk.chat import kept_events
+from adk_stream_protocol.loop_share import LoopShare
 from adk_stream_protocol.testing import ScriptedModel, call
 from support.conversations import Conversation, Store, conversation, every_store, folded, reloaded, run
 
@@ -96,15 +97,18 @@ def test_an_approval_of_an_answer_taken_back_is_not_asked_for(store: Store) -> N
 
 
 def test_what_rewinds_leave_is_what_adk_tells_the_model() -> None:
-    random = Random(7)
-    for _ in range(500):
-        events: list[Event] = []
-        for number in range(random.randint(0, 30)):
-            invocation = f"i{random.randint(max(0, number // 3 - 1), number // 3)}"  # late events of an earlier run too
-            target = f"i{random.randint(0, number // 3 + 1)}" if random.random() < 0.2 else None
-            actions = EventActions(rewind_before_invocation_id=target)
-            events.append(Event(author="helper", invocation_id=invocation, actions=actions))
-        assert kept_events(events) == _apply_rewinds(events)
+    async def scenario() -> None:
+        random = Random(7)
+        for _ in range(500):
+            events: list[Event] = []
+            for number in range(random.randint(0, 30)):
+                invocation = f"i{random.randint(max(0, number // 3 - 1), number // 3)}"  # some come late
+                target = f"i{random.randint(0, number // 3 + 1)}" if random.random() < 0.2 else None
+                actions = EventActions(rewind_before_invocation_id=target)
+                events.append(Event(author="helper", invocation_id=invocation, actions=actions))
+            assert await kept_events(events, LoopShare()) == _apply_rewinds(events)
+
+    run(scenario)
 
 
 @every_store

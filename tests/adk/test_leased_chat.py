@@ -35,7 +35,7 @@ def test_it_begins_with_what_the_store_knew() -> None:
     assert not leased.begins_nothing
     assert not leased.is_lost
     assert not leased.leaves_calls
-    assert leased.on_user_message(None) is None  # pyright: ignore
+    assert asyncio.run(leased.on_user_message(None)) is None  # pyright: ignore
 
 
 def test_two_of_one_chat_are_two() -> None:

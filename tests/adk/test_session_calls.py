@@ -1,5 +1,6 @@
 """Which calls of a chat somebody answers, found in its events and its records."""
 
+import asyncio
 from typing import Any
 
 import pytest
@@ -15,7 +16,7 @@ from support.session_events import ASKS, answering, asking, calling, empty_chat,
 
 
 def found(events: list[Event], *records: Approval, control_flow: ControlFlow | None = None) -> list[SessionCall]:
-    return find_session_calls(empty_chat(control_flow), events, records)
+    return asyncio.run(find_session_calls(empty_chat(control_flow), events, records))
 
 
 def test_a_call_is_found_with_adks_question_about_it() -> None:

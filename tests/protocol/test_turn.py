@@ -161,6 +161,8 @@ def test_the_version_is_read_from_the_body_else_the_header(in_body: Any, in_head
 
 def test_the_application_sees_every_field_of_the_body() -> None:
     assert decode_body(body(model="x"))["model"] == "x"
+    for whole in (body(user(text("é 😀"), file()), ANSWER, model="x", deep={"a": [1, None]}), b'{"messages":null}'):
+        assert decode_body(whole) == json.loads(whole)
 
 
 # -- refused ----------------------------------------------------------------------------------------------------------

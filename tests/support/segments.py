@@ -1,7 +1,9 @@
 """Messages that go on after answers to their calls, without a bridge."""
 
+import asyncio
 import json
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from google.adk.agents.run_config import RunConfig
@@ -58,7 +60,8 @@ class Segment:
     def __init__(self, events: list[Event], *records: Approval) -> None:
         self.events = events
         self.leased = LeasedChat.taken(Lease(CHAT, "run-1"), Snapshot(records, 0.0))
-        self.calls = find_session_calls(empty_chat(), events, records)
+        with ThreadPoolExecutor() as elsewhere:  # in a loop of its own: most tests have one already
+            self.calls = elsewhere.submit(asyncio.run, find_session_calls(empty_chat(), events, records)).result()
 
     def answers(self, *ids: str, **said: Any) -> list[Answer[Any]]:
         return [Answer(asked=call, **said) for call in self.calls if call.wire_id in ids]

@@ -1,7 +1,7 @@
 """One chat of one user, as ADK keeps it: a session, and the artifacts beside it."""
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypedDict
 from urllib.parse import quote
@@ -11,6 +11,7 @@ from google.adk.events import Event
 from google.adk.runners import Runner
 from google.adk.sessions import Session
 
+from ..loop_share import LoopShare
 from ..protocol.approvals import ChatKey
 from ..protocol.messages import ApprovalStyle
 from .event_parts import METADATA_KEY, ControlFlow
@@ -43,23 +44,33 @@ class MessageIds:
 
     @classmethod
     def of(cls, event: Event) -> "MessageIds":
-        stored: dict[str, Any] = (event.custom_metadata or {}).get(METADATA_KEY) or {}
+        stored = _notes(event)
         return cls(**{name: stored.get(name) for name in cls.__dataclass_fields__})
+
+
+def _notes(event: Event) -> Mapping[str, Any]:
+    return (event.custom_metadata or {}).get(METADATA_KEY) or {}
 
 
 def message_id_of(event: Event) -> str:
     """The assistant's message that an event belongs to. Answers to other clients than ours have none of their own."""
-    return MessageIds.of(event).message_id or f"msg-{event.invocation_id}"
+    return _notes(event).get("message_id") or f"msg-{event.invocation_id}"
 
 
-def kept_events(events: list[Event]) -> list[Event]:
+def user_message_id_of(event: Event) -> str | None:
+    return _notes(event).get("user_message_id")
+
+
+async def kept_events(events: list[Event], share: LoopShare) -> list[Event]:
     """The events without those that a rewind took back."""
     first_of_invocation: dict[str, int] = {}
     for place, event in enumerate(events):
+        await share.give_way()
         first_of_invocation.setdefault(event.invocation_id, place)
     kept: list[Event] = []
     place = len(events) - 1
     while place >= 0:
+        await share.give_way()
         target = events[place].actions.rewind_before_invocation_id
         if target:
             place = min(place, first_of_invocation.get(target, place))
@@ -69,14 +80,26 @@ def kept_events(events: list[Event]) -> list[Event]:
     return kept[::-1]
 
 
-def find_repeated(events: list[Event], ids: MessageIds) -> tuple[str, bool] | None:
+async def find_event(events: Sequence[Event], is_meant: Callable[[Event], bool]) -> Event | None:
+    """The first that is."""
+    share = LoopShare()
+    for event in events:
+        await share.give_way()
+        if is_meant(event):
+            return event
+    return None
+
+
+async def find_repeated(events: list[Event], ids: MessageIds) -> tuple[str, bool] | None:
     """The answer to a message that the session has already, and whether it said the same."""
+    share = LoopShare()
     for event in reversed(events):
-        if event.author != "user" or not event.custom_metadata:
+        await share.give_way()
+        if event.author != "user" or user_message_id_of(event) != ids.user_message_id:
             continue
         stored = MessageIds.of(event)
-        if stored.user_message_id == ids.user_message_id and stored.message_id is not None:
-            if not any(kept is event for kept in kept_events(events)):
+        if stored.message_id is not None:
+            if not any(kept is event for kept in await kept_events(events, share)):
                 return None  # it was taken back
             return stored.message_id, stored.said is None or stored.said == ids.said
     return None

@@ -80,7 +80,7 @@ class ApprovalGate(BasePlugin):
     ) -> None:
         run = self._run_of(invocation_context.session)
         if run is not None:
-            run.on_user_message(invocation_context.session)
+            await run.on_user_message(invocation_context.session)
 
     async def before_model_callback(self, *, callback_context: CallbackContext, llm_request: LlmRequest) -> None:
         run = self._run_of(callback_context.session)

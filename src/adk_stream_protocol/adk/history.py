@@ -6,15 +6,17 @@ what comes out is what the client had, part by part.
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from operator import itemgetter
 
 from google.adk.events import Event
 from google.genai import types
 
+from ..loop_share import LoopShare
 from ..protocol.approvals import Approval
 from ..protocol.chunks import AnyChunk
 from ..protocol.fold import MessageFold, Part, UIMessage
 from ..protocol.outcome import OPEN_STATES
-from .chat import Chat, MessageIds, kept_events, message_id_of
+from .chat import Chat, MessageIds, kept_events, message_id_of, user_message_id_of
 from .event_parts import data_file, is_said
 from .request_run import last_words
 from .tool_parts import Records
@@ -74,16 +76,20 @@ async def replay_to_its_end(
 ) -> list[AnyChunk]:
     """A whole message, for a client that has asked for it a second time."""
     chunks = await _replayed(translator, chat, events, message_id, records)
-    ends = [ids for event in events if (ids := MessageIds.of(event)).message_id == message_id and ids.ended_by]
-    last = ends[-1] if ends else MessageIds(user_message_id=None, message_id=None)
+    last, share = MessageIds(user_message_id=None, message_id=None), LoopShare()
+    for event in events:
+        await share.give_way()
+        if message_id_of(event) == message_id and (ids := MessageIds.of(event)).message_id and ids.ended_by:
+            last = ids
     return [*chunks, *last_words(translator, records, last.ended_by, last.failure)]
 
 
 async def _replayed(
     translator: Translator, chat: Chat, events: list[Event], message_id: str, records: Records
 ) -> list[AnyChunk]:
-    chunks = translator.start(message_id)
-    for event in kept_events(events):
+    chunks, share = translator.start(message_id), LoopShare()
+    for event in await kept_events(events, share):
+        await share.give_way()
         if message_id_of(event) == message_id:
             files = await chat.files(event.actions.artifact_delta)
             chunks += translator.feed(event, files, records=records)
@@ -99,56 +105,101 @@ async def encode_history(
     running: str | None,
 ) -> list[UIMessage]:
     """All messages in order. The answer that is `running` is left out: whoever resumes gets it from its start."""
-    messages: list[UIMessage | _AssistantMessage] = []
+    share = LoopShare()
+    backwards = (await _read_messages(chat, events, new_translator, records, share))[::-1]
+    told: list[UIMessage] = []
+    while backwards:
+        await share.give_way()
+        message = backwards.pop()  # one by one, since it takes a while to free what all of them were made with
+        told.append(message.message() if isinstance(message, _AssistantMessage) else message)
+    return [message for message in told if message["parts"] and message["id"] != running]
+
+
+async def _read_messages(
+    chat: Chat,
+    events: list[Event],
+    new_translator: Callable[[MessageIds], Translator],
+    records: Records,
+    share: LoopShare,
+) -> list[UIMessage | _AssistantMessage]:
+    messages = _MessageOrder()
     answers: dict[str, _AssistantMessage] = {}
-    kept = kept_events(events)
-    user_ids = _user_message_ids(kept)
+    kept = await kept_events(events, share)
+    user_ids = await _user_message_ids(kept, share)
     for place, event in enumerate(kept):
+        await share.give_way()
         message_id = message_id_of(event)
-        if event.author == "user":
-            parts = list(_user_parts(event))
-            if parts:
-                said: UIMessage = {"id": user_ids[place], "role": "user", "parts": parts}
-                # What was heard may be told after the answer to it has begun.
-                answer = answers.get(message_id) if event.input_transcription is not None else None
-                messages.insert(messages.index(answer) if answer is not None else len(messages), said)
         answer = answers.get(message_id)
+        if place in user_ids:
+            said: UIMessage = {"id": user_ids[place], "role": "user", "parts": list(_user_parts(event))}
+            # What was heard may be told after the answer to it has begun.
+            messages.add_said(said, before=answer if event.input_transcription is not None else None)
         if answer is None:
             if event.author == "user" or (event.turn_complete and not is_said(event)):
                 continue
             ids = MessageIds.of(event)
             answer = answers[message_id] = _AssistantMessage(message_id, new_translator(ids), records)
-            messages.insert(_place_after(messages, ids.user_message_id), answer)
+            messages.add_answer(answer, ids.user_message_id)
         await answer.feed(event, chat)
-    told = [m.message() if isinstance(m, _AssistantMessage) else m for m in messages]
-    return [message for message in told if message["parts"] and message["id"] != running]
+    return messages.in_order()
 
 
-def _place_after(messages: list[UIMessage | _AssistantMessage], user_message_id: str | None) -> int:
-    """Behind the words that are answered: in a live session others may have been written meanwhile."""
-    for place, message in reversed(list(enumerate(messages))):
-        if not isinstance(message, _AssistantMessage) and message["id"] == user_message_id:
-            return place + 1
-    return len(messages)
+class _MessageOrder:
+    """Where messages stand. A message that is put before or behind another has that one's place with a mark and a
+    number behind it, so that all of them can be sorted in the end."""
+
+    def __init__(self) -> None:
+        self._placed: list[tuple[tuple[int, ...], UIMessage | _AssistantMessage]] = []
+        self._of_answers: dict[_AssistantMessage, tuple[int, ...]] = {}
+        self._of_words: dict[str, tuple[int, ...]] = {}
+
+    def add_said(self, said: UIMessage, *, before: _AssistantMessage | None) -> None:
+        count = len(self._placed)
+        place = (count, 0) if before is None else (*self._of_answers[before][:-1], -1, count, 0)
+        self._placed.append((place, said))
+        self._of_words[said["id"]] = max(place, self._of_words.get(said["id"], place))
+
+    def add_answer(self, answer: _AssistantMessage, user_message_id: str | None) -> None:
+        """Behind the words that are answered: in a live session others may have been written meanwhile."""
+        count = len(self._placed)
+        words = self._of_words.get(user_message_id or "")
+        place = self._of_answers[answer] = (count, 0) if words is None else (*words[:-1], 1, -count, 0)
+        self._placed.append((place, answer))
+
+    def in_order(self) -> "list[UIMessage | _AssistantMessage]":
+        return [message for _, message in sorted(self._placed, key=itemgetter(0))]
 
 
-def _user_message_ids(events: list[Event]) -> dict[int, str]:
+async def _user_message_ids(events: list[Event], share: LoopShare) -> dict[int, str]:
     """The client's own ids of what the user said, by its places. ADK keeps none with what is written in a live session;
     the answer to it has it."""
     ids: dict[int, str] = {}
+    known: set[str] = set()
+    ahead = 0  # before this, no event has an id that is still to be given
     for place, event in enumerate(events):
-        if event.author != "user" or not any(_user_parts(event)):
+        await share.give_way()
+        if event.author != "user" or not _has_user_parts(event):
             continue
-        named = MessageIds.of(event).user_message_id
-        for later in events[place + 1 :] if named is None else ():
-            if later.invocation_id != event.invocation_id:
-                break
-            named = MessageIds.of(later).user_message_id
-            if named is not None and named not in ids.values():
-                break
-            named = None
+        named = user_message_id_of(event)
+        if named is None:
+            ahead = max(ahead, place + 1)
+            while ahead < len(events) and events[ahead].invocation_id == event.invocation_id:
+                await share.give_way()
+                named = user_message_id_of(events[ahead])
+                if named is not None and named not in known:
+                    break
+                named = None
+                ahead += 1
         ids[place] = named or event.id
+        known.add(ids[place])
     return ids
+
+
+def _has_user_parts(event: Event) -> bool:
+    if event.input_transcription is not None and event.input_transcription.text:
+        return True
+    parts = (event.content.parts if event.content else None) or ()
+    return any(part.text is not None or part.inline_data is not None or part.file_data is not None for part in parts)
 
 
 def _user_parts(event: Event) -> Iterable[Part]:
@@ -180,23 +231,32 @@ class PastTurn:
     said: str | None
 
 
-def find_turn(events: list[Event], message_id: str) -> PastTurn | None:
-    """The turn that a message belongs to, be it the user's message or the answer to it."""
-    kept = kept_events(events)
-    said = _user_message_ids(kept)
-    for place, user_message_id in reversed(said.items()):
-        event = kept[place]
-        answers = {message_id_of(later) for later in kept if MessageIds.of(later).user_message_id == user_message_id}
-        if message_id in (user_message_id, event.id, message_id_of(event), *answers):
-            together = [other for other in said if kept[other].invocation_id == event.invocation_id]
-            content = event.content or types.Content(role="user", parts=[])
-            return PastTurn(
-                event.invocation_id,
-                content,
-                user_message_id,
-                is_alone=len(together) == 1,
-                said=MessageIds.of(event).said,
-            )
+async def find_turn(events: list[Event], names: Iterable[str]) -> PastTurn | None:
+    """The turn that a message belongs to, be it the user's message or the answer to it. Of several names the first that
+    is known counts."""
+    share = LoopShare()
+    kept = await kept_events(events, share)
+    said = await _user_message_ids(kept, share)
+    answered: dict[str, set[str]] = {}  # what was said, by the ids of its answers
+    for event in kept:
+        await share.give_way()
+        user_message_id = user_message_id_of(event)
+        if user_message_id is not None:
+            answered.setdefault(message_id_of(event), set()).add(user_message_id)
+    for name in names:
+        for place, user_message_id in reversed(said.items()):
+            await share.give_way()
+            event = kept[place]
+            if name in (user_message_id, event.id, message_id_of(event)) or user_message_id in answered.get(name, ()):
+                together = [other for other in said if kept[other].invocation_id == event.invocation_id]
+                content = event.content or types.Content(role="user", parts=[])
+                return PastTurn(
+                    event.invocation_id,
+                    content,
+                    user_message_id,
+                    is_alone=len(together) == 1,
+                    said=MessageIds.of(event).said,
+                )
     return None
 
 

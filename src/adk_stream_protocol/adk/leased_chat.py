@@ -1,7 +1,7 @@
 """What this process knows of a chat while it holds its lease: the one place for it, for the gate and for the run."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -13,6 +13,10 @@ from ..protocol.approvals import Approval, CallKey, ChatKey, State
 from ..store.base import Lease, Snapshot
 from .call_ids import CallIds
 from .live_session import LiveSession
+
+
+async def _take(_: Session) -> None:
+    """Nobody minds what the user says."""
 
 
 @dataclass(eq=False)
@@ -29,7 +33,7 @@ class LeasedChat:
     live: LiveSession | None = None
     delivered: set[CallKey] = field(default_factory=set[CallKey])
     """Calls whose outcome stands in the session. The store learns it when the lease is given back."""
-    on_user_message: Callable[[Session], None] = lambda _: None
+    on_user_message: Callable[[Session], Awaitable[None]] = _take
     """Called with ADK's session before the user's words are put into it."""
     call_ids: CallIds = field(default_factory=lambda: CallIds(()))
     unasked: set[CallKey] = field(default_factory=set[CallKey])

@@ -122,8 +122,8 @@ class RequestRun:
         patience_s = max(self._limits.unread_run_s, _FIRST_READER_S)
         self._unread_timer = asyncio.get_running_loop().call_later(patience_s, self._nobody_reads)
 
-    def _take_user_message(self, session: Session) -> None:
-        repeated = find_repeated(session.events, self.ids) if self.ids.user_message_id is not None else None
+    async def _take_user_message(self, session: Session) -> None:
+        repeated = await find_repeated(session.events, self.ids) if self.ids.user_message_id is not None else None
         if repeated is not None and not self.is_accepted.done():
             raise SaidBefore(repeated[0], is_same=repeated[1])
         self._accept()

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from google.adk.events import Event
 from google.genai import types
 
+from ..loop_share import LoopShare
 from ..protocol.answers import CONFIRMATION, AskedCall
 from ..protocol.approvals import Approval, CallKey, ChatKey, State
 from .chat import Chat, kept_events, message_id_of
@@ -43,19 +44,20 @@ class SessionCall(AskedCall):
 class _Session:
     """What one pass over the events finds. Calls that a rewind took back are not there."""
 
-    def __init__(self, events: list[Event], control_flow: ControlFlow | None) -> None:
+    def __init__(self, control_flow: ControlFlow | None) -> None:
         self._control_flow = control_flow
         self.calls: dict[CallKey, tuple[str, str, Event]] = {}
         self.questions: dict[CallKey, tuple[str, Event]] = {}
         self.inputs: dict[CallKey, types.FunctionCall] = {}
         self.results: set[CallKey] = set()
         self._counts: dict[tuple[str, str], int] = {}
-        for event in kept_events(events):
-            for call in event.get_function_calls():
-                self._read_call(event, call)
-            for response in event.get_function_responses():
-                if response.id not in event.actions.requested_tool_confirmations:
-                    self.results.add(CallKey(event.invocation_id, response.id or ""))
+
+    def read(self, event: Event) -> None:
+        for call in event.get_function_calls():
+            self._read_call(event, call)
+        for response in event.get_function_responses():
+            if response.id not in event.actions.requested_tool_confirmations:
+                self.results.add(CallKey(event.invocation_id, response.id or ""))
 
     def _read_call(self, event: Event, call: types.FunctionCall) -> None:
         call_id, name = call.id or "", call.name or ""
@@ -75,14 +77,18 @@ class _Session:
             self.inputs[key] = call
 
 
-def find_session_calls(chat: Chat, events: list[Event], records: Iterable[Approval]) -> list[SessionCall]:
+async def find_session_calls(chat: Chat, events: list[Event], records: Iterable[Approval]) -> list[SessionCall]:
     """In the order of the session."""
-    session = _Session(events, chat.control_flow)
-    recorded = {record.call: record for record in records}
+    recorded = {record.call: record for record in records}  # before others get their turn: there may be more by then
+    session, share = _Session(chat.control_flow), LoopShare()
+    for event in await kept_events(events, share):
+        await share.give_way()
+        session.read(event)
     for key, call in session.inputs.items():
         recorded.setdefault(key, _input_request(chat.key, key, call, session.calls[key][2]))
     found: list[SessionCall] = []
     for key, (wire_id, message_id, event) in session.calls.items():
+        await share.give_way()
         record = recorded.get(key)
         is_question = record is not None and record.runs == "server"
         if record is None:

@@ -23,6 +23,7 @@ from ..adk.translator import Translator
 from ..chunk_log import ChunkLog
 from ..errors import NotFound, OutputDoesNotFit, RequestTooLarge
 from ..limits import Limits
+from ..loop_share import LoopShare
 from ..protocol import approvals
 from ..protocol.answers import Answer, decode_answers
 from ..protocol.approvals import Approval, CallKey, ChatKey, NotAllowed, State
@@ -65,7 +66,7 @@ async def read_answers(
     session = await chat.load()
     if session is None:
         raise NotFound
-    asked = find_session_calls(chat, [*session.events, *announced], snapshot.approvals)
+    asked = await find_session_calls(chat, [*session.events, *announced], snapshot.approvals)
     # In chats of older versions a call's id means something within its message only.
     in_message = [call for call in asked if call.message_id == turn.message_id]
     decoded = decode_answers(turn.answers or (), in_message or asked)
@@ -147,13 +148,13 @@ async def encode_recorded_outcome(
     session = await chat.load()
     events = [*(session.events if session else []), *announced]
     chunks = await replay(translator, chat, events, taken.message_id, records)
-    message = _folded([*chunks, *translator.tools.end_recorded(records)])
+    message = await _folded([*chunks, *translator.tools.end_recorded(records)])
     wire_ids = [answer.asked.wire_id for answer in taken.answers]
     shown = {part.get("toolCallId") for part in message["parts"]}
     gone = [answer.asked for answer in taken.answers if answer.asked.wire_id not in shown]
     ended = [(call.wire_id, records[call.key]) for call in gone if call.key in records and records[call.key].is_final]
     taken_back = [recorded_chunk(wire_id, record) for wire_id, record in ended]
-    return whole_log(encode_outcome(message, start_id, wire_ids, taken_back))
+    return await whole_log(encode_outcome(message, start_id, wire_ids, taken_back))
 
 
 def was_told_before(log: ChunkLog, taken: Answered) -> bool:
@@ -165,12 +166,16 @@ def was_told_before(log: ChunkLog, taken: Answered) -> bool:
 
 def encode_failure(start_id: str | None, text: str) -> ChunkLog:
     """A segment that has only the reason why there is no more of it."""
-    return whole_log([Start(start_id), Error(text)])
+    return _closed_log(encode_chunks([Start(start_id), Error(text)]))
 
 
-def whole_log(chunks: Iterable[AnyChunk]) -> ChunkLog:
-    log = ChunkLog(_new_segment())
-    log.append(encode_chunks(list(chunks)))
+async def whole_log(chunks: Iterable[AnyChunk]) -> ChunkLog:
+    return _closed_log(await _encoded(chunks))
+
+
+def _closed_log(chunks: Sequence[bytes]) -> ChunkLog:
+    log = new_log()
+    log.append(chunks)
     log.close()
     return log
 
@@ -213,8 +218,9 @@ async def continue_message(
     known = known_outputs(answers, records) | (told - answered)
     resumption = plan_resumption(_in_whole_steps(undelivered, calls), ids)
     opening = translator.new_segment(message.start_id, records, taken_up, known)
-    missed = [call.wire_id for call in calls if call.has_result and call.key in answered - known]
-    opening += results_of(_folded(earlier), missed)
+    unknown = answered - known
+    missed = [call.wire_id for call in calls if call.has_result and call.key in unknown]
+    opening += results_of(await _folded(earlier), missed)
     for event in plan_resumption(undelivered, ids).browser_answers:
         opening += translator.feed(event, records=records)
     request = RunRequest(
@@ -227,7 +233,7 @@ async def continue_message(
         **run_options,
     )
     earlier += translator.tools.sent_by_client(records, taken_up)
-    return ChunkLog(_new_segment(), encode_chunks(earlier)), request
+    return ChunkLog(_new_segment(), await _encoded(earlier)), request
 
 
 _ENDED = (State.DONE, State.FAILED, State.UNKNOWN)
@@ -252,11 +258,21 @@ def _new_segment() -> str:
     return secrets.token_urlsafe(3)
 
 
-def _folded(chunks: Iterable[AnyChunk]) -> UIMessage:
-    fold = MessageFold()
+async def _folded(chunks: Iterable[AnyChunk]) -> UIMessage:
+    fold, share = MessageFold(), LoopShare()
     for chunk in chunks:
+        await share.give_way()
         fold.feed(chunk)
     return fold.message()
+
+
+async def _encoded(chunks: Iterable[AnyChunk]) -> list[bytes]:
+    encoded: list[bytes] = []
+    share = LoopShare()
+    for chunk in chunks:
+        await share.give_way()
+        encoded += encode_chunks([chunk])
+    return encoded
 
 
 def _is_free_for_browser(call: SessionCall) -> bool:
@@ -300,7 +316,7 @@ async def deliver_outcomes(store: Store, chat: Chat, leased: LeasedChat) -> None
         return
     session = await chat.load()
     if session is not None:
-        calls = find_session_calls(chat, session.events, leased.records.values())
+        calls = await find_session_calls(chat, session.events, leased.records.values())
         ended = [call for call in calls if call.approval.is_final]
         await chat.append(outcome_events(call for call in ended if call.is_undelivered), session)
         leased.delivered |= {call.key for call in ended}
@@ -325,16 +341,16 @@ async def park_calls(store: Store, chat: Chat, leased: LeasedChat) -> None:
     recorded = (await store.read(chat.key)).approvals
     session = await chat.load() if any(found.approval_id for found in recorded) else None
     if session is not None:
-        asked = find_session_calls(chat, session.events, recorded)
+        asked = await find_session_calls(chat, session.events, recorded)
         # ADK has held results back for siblings that have none yet. Where there is none, whoever has brought the
         # end about goes on with the call right away, and the model is to hear of it then.
         waiting = {call.asked_by.id for call in asked if not call.has_result and not call.approval.is_final}
         ended = [call for call in asked if call.is_undelivered and call.approval.is_final]
         ended = [call for call in ended if call.asked_by.id in waiting]
-        await chat.append(
-            [*parking_events(call for call in asked if call not in ended), *outcome_events(ended)], session
-        )
-        leased.delivered |= {call.key for call in ended}
+        delivered = {call.key for call in ended}
+        parked = parking_events(call for call in asked if call.key not in delivered)
+        await chat.append([*parked, *outcome_events(ended)], session)
+        leased.delivered |= delivered
 
 
 def digest_of_message(turn: Turn) -> str:

@@ -6,7 +6,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from ..adk.chat import Chat, MessageIds, message_id_of
+from ..adk.chat import Chat, MessageIds, find_event, message_id_of
 from ..adk.leased_chat import LeasedChat
 from ..adk.request_run import RequestRun, RunRequest
 from ..adk.run_config import effective_run_config
@@ -98,7 +98,7 @@ class Segments:
     async def read_session(self, chat: Chat, leased: LeasedChat) -> "tuple[list[Event], list[SessionCall]]":
         session = await chat.load()
         events = session.events if session else []
-        calls = find_session_calls(chat, events, leased.records.values())
+        calls = await find_session_calls(chat, events, leased.records.values())
         await self._leases.take_back(leased, frozenset(call.key for call in calls))
         return events, calls
 
@@ -108,8 +108,8 @@ class Segments:
         """The log of the next segment; None if there is nothing that ADK has not been told."""
         async with self.ending_at_failure(leased):
             calls = [call for call in calls if call.message_id == asked.message_id]
-            shown = next((MessageIds.of(event) for event in events if message_id_of(event) == asked.message_id), None)
-            shown = shown or MessageIds(user_message_id=None, message_id=None)
+            first = await find_event(events, lambda event: message_id_of(event) == asked.message_id)
+            shown = MessageIds.of(first) if first else MessageIds(user_message_id=None, message_id=None)
             ids = MessageIds(
                 user_message_id=None,
                 message_id=asked.message_id,

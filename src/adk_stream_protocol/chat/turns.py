@@ -7,7 +7,7 @@ from collections.abc import Coroutine
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from ..adk.chat import Chat, MessageIds, message_id_of
+from ..adk.chat import Chat, MessageIds, find_event, message_id_of
 from ..adk.content import encode_content
 from ..adk.history import find_turn, replay_to_its_end
 from ..adk.leased_chat import LeasedChat
@@ -103,15 +103,17 @@ class ChatTurns:
         _require_same(before.is_same)
         session = await chat.load()
         events = session.events if session else []
-        answers = [event for event in events if message_id_of(event) == before.message_id and event.author != "user"]
-        if not answers:  # its run was lost before it said anything
+        first = await find_event(
+            events, lambda event: message_id_of(event) == before.message_id and event.author != "user"
+        )
+        if first is None:  # its run was lost before it said anything
             again = replace(turn, again="edit", target_id=turn.message_id)
             opened = await self.open(chat, again, prepared)
             return opened if isinstance(opened, Reading) else await opened
-        translator = self._segments.new_translator(chat, MessageIds.of(answers[0]), turn.sdk_version)
+        translator = self._segments.new_translator(chat, MessageIds.of(first), turn.sdk_version)
         records = await self._segments.records(chat.key)
         chunks = await replay_to_its_end(translator, chat, events, before.message_id, records)
-        return Reading(whole_log(chunks), is_replay=True)
+        return Reading(await whole_log(chunks), is_replay=True)
 
     async def _new_run(self, chat: Chat, turn: Turn, prepared: Prepared, leased: LeasedChat) -> RequestRun:
         content, user_message_id, said = encode_content(turn), turn.message_id, digest_of_message(turn)
@@ -119,7 +121,7 @@ class ChatTurns:
             session = await chat.load()
             # The answer may have been given anew meanwhile, by another tab: what it answered is still there.
             named = [name for name in (turn.target_id, turn.message_id) if name is not None]
-            past = session and next(filter(None, (find_turn(session.events, name) for name in named)), None)
+            past = await find_turn(session.events, named) if session else None
             if past and not past.is_alone:
                 raise MalformedRequest("What was said in a live session cannot be taken back.")
             if past:

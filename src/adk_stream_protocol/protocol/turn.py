@@ -310,5 +310,16 @@ class BodyMeter:
 
 
 def decode_body(body: bytes) -> dict[str, Any]:
-    """The whole body as the application sees it, for its `prepare` hook."""
-    return cast(dict[str, Any], _decode(body, dict))
+    """The whole body as the application sees it, for its `prepare` hook. Messages one by one: while the decoder is at
+    work, no other thread is."""
+    fields = _decode(body, dict[str, msgspec.Raw])
+    return {name: _messages(raw) if name == "messages" else _decode(raw, _ANYTHING) for name, raw in fields.items()}
+
+
+def _messages(raw: msgspec.Raw) -> list[Any] | None:
+    if _is_null(raw):
+        return None
+    return [_decode(message, _ANYTHING) for message in _decode(raw, list[msgspec.Raw])]
+
+
+_ANYTHING = cast(type[Any], Any)

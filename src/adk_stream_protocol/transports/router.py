@@ -5,6 +5,7 @@ from contextlib import asynccontextmanager
 from typing import Any
 from urllib.parse import quote
 
+import msgspec
 from fastapi import APIRouter
 from starlette.requests import Request
 from starlette.responses import Response
@@ -12,7 +13,9 @@ from starlette.websockets import WebSocket
 
 from ..bridge import ChatBridge
 from ..errors import NotFound
+from ..loop_share import LoopShare
 from ..protocol.chunks import encode_json
+from ..protocol.fold import UIMessage
 from .http import endpoint, respond, resume
 from .live_socket import LiveSockets
 from .security import RUNNING, preflight_headers
@@ -59,7 +62,7 @@ def build_router(bridge: ChatBridge, prefix: str) -> APIRouter:
         chat_id = request.path_params["chat_id"]
         root = request.url.path.rsplit("/", 2)[0]
         told, running = await bridge.messages(request, user, chat_id, root)
-        response = _json(told)
+        response = _json(await _encoded(told))
         if running is not None:
             response.headers[RUNNING] = running
         return response
@@ -105,6 +108,17 @@ def build_router(bridge: ChatBridge, prefix: str) -> APIRouter:
     for path in {path for _, path in routes}:
         router.add_api_route(path, preflight, methods=["OPTIONS"], include_in_schema=False)
     return router
+
+
+async def _encoded(messages: list[UIMessage]) -> msgspec.Raw:
+    """The messages one by one, and each given up at once: both take a while for a long history."""
+    share = LoopShare()
+    encoded: list[bytes] = []
+    messages.reverse()
+    while messages:
+        await share.give_way()
+        encoded.append(encode_json(messages.pop()))
+    return msgspec.Raw(b"[" + b",".join(encoded) + b"]")
 
 
 def _json(value: Any) -> Response:

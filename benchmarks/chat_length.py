@@ -1,0 +1,194 @@
+"""What a history, an edit and an answer cost as a chat grows, and how long each holds the event loop.
+
+    python benchmarks/chat_length.py [turns ...]
+
+A turn is four events: the user's words, a call, its result, the answer. ADK's own loading of the session is measured
+apart, in memory and in SQLite: the requests run on sessions that are loaded for nothing, so that the rest is this
+library's work, and in an edit ADK's run on what is left. All figures are CPU of the event loop's thread.
+"""
+
+import asyncio
+import json
+import logging
+import sqlite3
+import statistics
+import sys
+import tempfile
+import time
+import warnings
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from pathlib import Path
+from typing import Any
+
+import httpx
+from fastapi import FastAPI
+from google.adk.agents import LlmAgent
+from google.adk.events import Event
+from google.adk.models import BaseLlm
+from google.adk.models.llm_request import LlmRequest
+from google.adk.models.llm_response import LlmResponse
+from google.adk.sessions import DatabaseSessionService, InMemorySessionService, Session
+from google.genai import types
+
+from adk_stream_protocol import ChatBridge
+from adk_stream_protocol.adk.chat import MessageIds
+
+TURNS = (250, 500, 1000, 2000)
+ROUNDS = 5
+KEY = {"app_name": "helper", "user_id": "ann", "session_id": "c"}
+
+
+class OneWord(BaseLlm):
+    model: str = "one-word"
+
+    async def generate_content_async(
+        self, llm_request: LlmRequest, stream: bool = False
+    ) -> AsyncGenerator[LlmResponse, None]:
+        yield LlmResponse(content=types.Content(role="model", parts=[types.Part(text="Done.")]))
+
+
+class LoadedForNothing(InMemorySessionService):
+    """Sessions that are not copied. What a request adds is forgotten when the next one begins."""
+
+    def __init__(self, events: list[Event]) -> None:
+        super().__init__()
+        self._session = Session(id="c", app_name="helper", user_id="ann", state={})
+        self._events = events
+        self.forget()
+
+    def forget(self) -> None:
+        self._session.events = list(self._events)
+
+    async def get_session(self, **_: Any) -> Session:
+        return self._session
+
+    async def append_event(self, session: Session, event: Event) -> Event:
+        self._session.events.append(event)
+        return event
+
+
+def turn(number: int) -> list[Event]:
+    ids = MessageIds(user_message_id=f"u{number}", message_id=f"m{number}").metadata()
+    call = types.FunctionCall(id=f"c{number}", name="look_up", args={"topic": f"topic {number}"})
+    result = types.FunctionResponse(id=f"c{number}", name="look_up", response={"found": "a line or two " * 10})
+    parts = (
+        ("user", "user", types.Part(text=f"Question {number}: what is there to be said of it?")),
+        ("helper", "model", types.Part(function_call=call)),
+        ("helper", "user", types.Part(function_response=result)),
+        ("helper", "model", types.Part(text="An answer of a few sentences. " * 10)),
+    )
+    return [
+        Event(
+            author=author,
+            invocation_id=f"i{number}",
+            content=types.Content(role=role, parts=[part]),
+            custom_metadata=ids,
+        )
+        for author, role, part in parts
+    ]
+
+
+async def measured(work: Awaitable[Any]) -> tuple[float, float]:
+    """CPU, and the longest stretch of it without a turn for anybody else, in ms."""
+    longest = 0.0
+
+    async def tick() -> None:
+        nonlocal longest
+        while True:
+            before = time.thread_time()
+            await asyncio.sleep(0)
+            longest = max(longest, time.thread_time() - before)
+
+    ticking = asyncio.create_task(tick())
+    await asyncio.sleep(0)
+    began_at = time.thread_time()
+    await work
+    took = time.thread_time() - began_at
+    await asyncio.sleep(0)
+    ticking.cancel()
+    return took * 1e3, longest * 1e3
+
+
+async def median(work: Callable[[], Awaitable[Any]]) -> tuple[float, float]:
+    await work()  # what is imported and compiled on the way is paid once
+    figures = [await measured(work()) for _ in range(ROUNDS)]
+    return statistics.median(total for total, _ in figures), statistics.median(longest for _, longest in figures)
+
+
+def repeat_events(path: Path, times: int) -> None:
+    """ADK would take minutes to store a long chat."""
+    with sqlite3.connect(path) as database:
+        columns = [row[1] for row in database.execute("pragma table_info(events)") if row[1] != "id"]
+        database.execute(
+            "with recursive copies(n) as (select 1 union all select n + 1 from copies where n < ?) "
+            f"insert into events (id, {', '.join(columns)}) select id || n, {', '.join(columns)} from events, copies",
+            (times,),
+        )
+
+
+async def load(turns: int) -> tuple[float, float]:
+    """Bare ADK: the session out of memory, and out of SQLite."""
+    memory = InMemorySessionService()
+    await memory.create_session(**KEY)
+    memory.sessions["helper"]["ann"]["c"].events.extend(event for number in range(turns) for event in turn(number))
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "chats.db")
+        async with DatabaseSessionService(f"sqlite+aiosqlite:///{path}") as sqlite:
+            session = await sqlite.create_session(**KEY)
+            for event in turn(0):
+                await sqlite.append_event(session, event)
+            repeat_events(path, turns - 1)
+            in_memory, _ = await median(lambda: memory.get_session(**KEY))
+            in_sqlite, _ = await median(lambda: sqlite.get_session(**KEY))
+    return in_memory, in_sqlite
+
+
+async def measure(turns: int) -> None:
+    in_memory, in_sqlite = await load(turns)
+    service = LoadedForNothing([event for number in range(turns) for event in turn(number)])
+    bridge = ChatBridge(
+        LlmAgent(name="helper", model=OneWord()), user_id=lambda _: "ann", app_name="helper", session_service=service
+    )
+    app = FastAPI()
+    app.include_router(bridge.router("/api/chat"))
+    async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://localhost") as http:
+
+        async def history() -> None:
+            response = await http.get("/api/chat/c/messages")
+            assert response.status_code == 200
+
+        async def post(**body: Any) -> httpx.Response:
+            service.forget()
+            headers = {"content-type": "application/json"}
+            return await http.post("/api/chat", content=json.dumps({"id": "c", **body}), headers=headers)
+
+        async def edit() -> None:
+            message = {"id": "u1", "role": "user", "parts": [{"type": "text", "text": "Something else."}]}
+            response = await post(trigger="submit-message", messageId="u1", messages=[message])
+            assert response.status_code == 200
+            assert "Done." in response.text
+
+        async def unknown() -> None:
+            response = await post(trigger="regenerate-message", messageId="nobody-knows")
+            assert response.status_code == 404
+
+        for what, work in (("history", history), ("edit", edit), ("unknown id", unknown)):
+            took, longest = await median(work)
+            print(
+                f"{turns:6} {what:12} {took:9.1f} {took / turns * 1e3:9.0f} {took / in_memory:9.2f}"
+                f" {took / in_sqlite:9.2f} {longest:9.1f}"
+            )
+    print(f"{turns:6} {'bare load':12} {in_memory:9.1f} (memory) {in_sqlite:9.1f} (SQLite)")
+    await bridge.aclose()
+
+
+def main() -> None:
+    warnings.filterwarnings("ignore")
+    logging.disable(logging.CRITICAL)
+    print(f"{'turns':>6} {'':12} {'ms':>9} {'us/turn':>9} {'x memory':>9} {'x SQLite':>9} {'held, ms':>9}")
+    for turns in [int(given) for given in sys.argv[1:]] or TURNS:
+        asyncio.run(measure(turns))
+
+
+if __name__ == "__main__":
+    main()
