@@ -110,7 +110,14 @@ class Chat:
         return self.runner.agent.name if self.runner.agent else ""
 
     async def load(self) -> Session | None:
-        return await self.runner.session_service.get_session(**self._key)
+        try:
+            return await self.runner.session_service.get_session(**self._key)
+        except ValueError as error:
+            # How Vertex AI says that the session is another user's. Kinds of ValueError, such as that of Pydantic, tell
+            # of other troubles.
+            if type(error) is not ValueError:
+                raise
+            return None
 
     async def create(self) -> None:
         await self.runner.session_service.create_session(**self._key)
@@ -134,10 +141,18 @@ class Chat:
             for event in events:
                 await self.runner.session_service.append_event(session, event)
 
-    async def rewind_before(self, invocation_id: str) -> None:
-        await self.runner.rewind_async(
-            user_id=self.user_id, session_id=self.chat_id, rewind_before_invocation_id=invocation_id
-        )
+    async def rewind_before(self, invocation_id: str) -> bool:
+        """False if the chat was deleted meanwhile."""
+        try:
+            await self.runner.rewind_async(
+                user_id=self.user_id, session_id=self.chat_id, rewind_before_invocation_id=invocation_id
+            )
+        except Exception:  # each session service has its own for it
+            session = await self.load()
+            if session is not None and any(event.invocation_id == invocation_id for event in session.events):
+                raise
+            return False
+        return True
 
     async def files(self, delta: Mapping[str, int]) -> dict[str, ArtifactFile] | None:
         """Where the artifacts that an event names are to be found, by file name."""
