@@ -18,6 +18,7 @@ from ..protocol import approvals
 from ..protocol.approvals import Approval, CallKey, NotAllowed, State
 from ..protocol.chunks import encode_json
 from ..protocol.digest import cannot_be_shown, digest_of_call, has_large_integer
+from ..protocol.nul import without_nul
 from ..store.base import Step, Store, advance
 from .client_tools import ClientTool
 from .leased_chat import LeasedChat
@@ -212,7 +213,7 @@ class GatedCall:
     async def end(self, move: Callable[..., Approval], result: dict[str, Any]) -> dict[str, Any] | None:
         plain = msgspec.json.decode(encode_json(result))
         token = self.run.lease.token
-        await self._move(lambda found, _: move(found, run=token, result=plain))
+        await self._move(lambda found, _: move(found, run=token, result=without_nul(plain)))
         record = self.record
         if record is None:  # the chat was deleted meanwhile
             return {"error": OUTCOME_UNKNOWN}

@@ -49,7 +49,6 @@ async def ask_prepare(prepare: Prepare, connection: HTTPConnection, body: Mappin
         raise RefusedByApplication(error.status_code, error.detail) from None
     except Exception as error:
         logger.error("prepare failed: %s", _class_and_place(error))
-        logger.debug("details", exc_info=error)
         raise BridgeError from None
     return prepared or {}
 
