@@ -23,7 +23,7 @@ from ..store.base import Step, Store, advance
 from .client_tools import ClientTool
 from .leased_chat import LeasedChat
 from .outcomes import OUTCOME_UNKNOWN, ended_response
-from .policy import ApprovalPolicy, adk_hint
+from .policy import ApprovalPolicy
 
 logger = logging.getLogger(__name__)
 
@@ -95,7 +95,7 @@ class GatedCall:
             state=State.PENDING,
             person_s=self.policy.deadline_s,
             approval_id=approval_id,
-            hint=self.policy.hint(tool.name, self.arguments) or adk_hint(tool.name),
+            hint=self.policy.hint(tool.name, self.arguments),
             output_schema=tool.output_schema,
         )
 
