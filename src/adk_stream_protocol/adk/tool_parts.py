@@ -98,8 +98,9 @@ class ToolParts:
         confirmation = as_dict(question.get("toolConfirmation"))
         if not is_for_people(confirmation.get("hint")):
             confirmation = {**confirmation, "hint": ""}
+            question = {**question, "toolConfirmation": confirmation}
         if self._style == "confirmation-tool":
-            self._questions[approval_id] = shown_arguments({**question, "toolConfirmation": confirmation})
+            self._questions[approval_id] = shown_arguments(question)
             return self._writer.tool_awaits_client(part.wire_id)
         record = records.get(part.call)
         hint = record.hint if record is not None and is_for_people(record.hint) else None
