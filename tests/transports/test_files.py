@@ -1,10 +1,12 @@
 """Files over HTTP: parts of them, those that a client has already, and those that a browser may only save."""
 
 import asyncio
+from pathlib import Path
 from typing import Any
 
 import pytest
 from fastapi import FastAPI
+from google.adk.artifacts import FileArtifactService
 from google.genai import types
 
 from adk_stream_protocol import Limits
@@ -181,5 +183,18 @@ def test_only_harmless_files_are_shown_whatever_they_say_they_are(
         assert file.headers["x-content-type-options"] == "nosniff"
         assert file.headers["content-security-policy"] == "default-src 'none'; sandbox"
         assert "set-cookie" not in file.headers
+
+    asyncio.run(scenario())
+
+
+@pytest.mark.parametrize(
+    "name", ["x" * 256, "é" * 128, "a/" * 600, "a\0b", "..", "../../etc/passwd", ".", "/", "a//b", "a.bin/x"]
+)
+def test_a_name_that_no_file_has_is_not_found_also_where_artifacts_are_files(name: str, tmp_path: Path) -> None:
+    async def scenario() -> None:
+        app = await app_with(DATA, artifact_service=FileArtifactService(str(tmp_path)))
+        assert (await fetch(app)).status == 200
+        missing = await exchange(app, method="GET", path=f"/api/chat/c1/files/{name}")
+        assert missing.status == 404
 
     asyncio.run(scenario())

@@ -82,6 +82,11 @@ def find_repeated(events: list[Event], ids: MessageIds) -> tuple[str, bool] | No
     return None
 
 
+def _may_be_file_name(name: str) -> bool:
+    """Services that keep files under their names fail at what no file system takes."""
+    return "\0" not in name and len(name) <= 1000 and all(len(piece.encode()) <= 255 for piece in name.split("/"))
+
+
 class _SessionKey(TypedDict):
     app_name: str
     user_id: str
@@ -173,6 +178,8 @@ class Chat:
     async def load_file(self, filename: str, version: int | None) -> tuple[bytes, str] | None:
         """An artifact's bytes and media type."""
         service = self.runner.artifact_service
+        if not _may_be_file_name(filename):
+            return None
         try:
             part = await service.load_artifact(**self._key, filename=filename, version=version) if service else None
         except InputValidationError:  # a name that climbs out of its folder
