@@ -8,6 +8,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+import httpx
 import pytest
 from google.adk.agents import LlmAgent
 
@@ -82,6 +83,29 @@ def test_the_example_payment_is_made_once_after_its_approval(tmp_path: Path, mon
     asyncio.run(scenario())
 
 
+def test_the_example_audit_tells_who_approved_what_to_those_who_may_know(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AUDIT_TOKEN", "secret")
+    example = load(EXAMPLES[7])
+    put_scripted_model(example.bridge, [call("pay", amount=5, recipient="Bob")], "Paid.")
+
+    async def scenario() -> None:
+        client = ChatClient(example.app, chat_id="c1", headers={"x-user": "ann"})
+        await client.approve(await client.send("Pay Bob 5"))
+        async with httpx.AsyncClient(transport=httpx.ASGITransport(example.app), base_url="http://localhost") as http:
+            assert (await http.get("/audit/ann/c1")).status_code == 403
+            auditor = {"authorization": "Bearer secret"}
+            trail = (await http.get("/audit/ann/c1", headers=auditor)).json()
+            assert [step["state"] for step in trail] == ["pending", "approved", "claimed", "started", "done"]
+            assert [step["arguments"] for step in trail] == [{"amount": 5, "recipient": "Bob"}, *[None] * 4]
+            assert trail[1]["by"] == "ann"
+            assert (await http.get("/audit/bob/c1", headers=auditor)).json() == []
+            assert (await http.delete("/api/chat/c1", headers={"x-user": "ann"})).status_code == 204
+            assert (await http.get("/audit/ann/c1", headers=auditor)).json() == trail
+        await example.bridge.aclose()
+
+    asyncio.run(scenario())
+
+
 def test_the_example_browser_tools_get_their_outputs() -> None:
     example = load(EXAMPLES[5])
     put_scripted_model(example.bridge, [call("get_location")], "In Oslo.")
@@ -100,7 +124,7 @@ def test_the_example_test_passes() -> None:
 
 
 def test_every_example_is_tested_here() -> None:
-    assert [path.name[:2] for path in EXAMPLES] == ["01", "02", "03", "04", "05", "06", "07"]
+    assert [path.name[:2] for path in EXAMPLES] == ["01", "02", "03", "04", "05", "06", "07", "08"]
 
 
 def test_the_code_of_the_readme_serves_a_turn() -> None:

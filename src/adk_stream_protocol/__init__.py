@@ -5,18 +5,37 @@ from .adk.gate import idempotency_key
 from .adk.policy import ApprovalPolicy
 from .bridge import ChatBridge
 from .chat.prepared import Prepared
-from .errors import BridgeError, ConfigurationError
+from .errors import (
+    BridgeError,
+    ConfigurationError,
+    MalformedRequest,
+    NotFound,
+    NoUser,
+    Refusal,
+    Restarting,
+    RunActive,
+    StoreUnavailable,
+)
 from .limits import Limits
+from .store.base import AuditEntry
 
 __version__ = "0.1.0.dev0"
 
 __all__ = [
     "ApprovalPolicy",
+    "AuditEntry",
     "BridgeError",
     "ChatBridge",
     "ConfigurationError",
     "Limits",
+    "MalformedRequest",
+    "NoUser",
+    "NotFound",
     "Prepared",
+    "Refusal",
+    "Restarting",
+    "RunActive",
+    "StoreUnavailable",
     "__version__",
     "client_tool",
     "idempotency_key",

@@ -1,9 +1,8 @@
 """ChatBridge: one ADK agent for any number of AI SDK clients. It orders the effects of a turn."""
 
 import asyncio
-import inspect
 import logging
-from collections.abc import Awaitable, Callable, Collection, Mapping
+from collections.abc import Awaitable, Callable, Collection, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, TypedDict
@@ -12,6 +11,7 @@ from urllib.parse import quote
 from starlette.requests import HTTPConnection, Request
 from starlette.responses import Response
 
+from .access import Access
 from .adk.chat import Chat
 from .adk.control_flow import control_flow_by_author
 from .adk.gate import ApprovalGate
@@ -20,6 +20,7 @@ from .adk.live_run import LiveRun
 from .adk.live_segments import LiveListener
 from .adk.policy import ApprovalPolicy
 from .adk.runner import AgentLike, build_runner
+from .chat.hooks import Prepare, UserId, ask_prepare, ask_user_id
 from .chat.leases import ChatLeases
 from .chat.live import LiveChats
 from .chat.prepared import Prepared
@@ -27,7 +28,7 @@ from .chat.recovery import Recovery
 from .chat.segments import Defaults, Segments
 from .chat.turns import ChatTurns, Opened
 from .chunk_log import ChunkLog, Reading
-from .errors import ConfigurationError, MalformedRequest, NotFound, NoUser, Restarting, RunActive
+from .errors import ConfigurationError, MalformedRequest, NotFound, Restarting, RunActive
 from .limits import Limits
 from .protocol.approvals import ChatKey
 from .protocol.chunks import SdkVersion
@@ -36,7 +37,7 @@ from .protocol.frames import Send, sdk_version_of
 from .protocol.messages import ApprovalStyle
 from .protocol.turn import decode_body, decode_sdk_version, decode_turn, is_chat_id, read_turn
 from .store import open_store
-from .store.base import Store
+from .store.base import AuditEntry, Store
 
 if TYPE_CHECKING:
     from fastapi import APIRouter
@@ -58,10 +59,6 @@ class ChatSummary(TypedDict):
     title: str
     updatedAt: str
     waiting: bool
-
-
-UserId = Callable[[HTTPConnection], str | Awaitable[str | None] | None]
-Prepare = Callable[[HTTPConnection, Mapping[str, Any]], Prepared | Awaitable[Prepared | None] | None]
 
 
 class ChatBridge:
@@ -88,16 +85,15 @@ class ChatBridge:
         prepare: Prepare | None = None,
         limits: Limits | None = None,
         allowed_origins: Collection[str] = (),
+        allowed_headers: Collection[str] = (),
+        allowed_hosts: Collection[str] = (),
     ) -> None:
         if not callable(user_id):
             raise ConfigurationError("user_id must be a function of the connection that returns the user's id.")
         if sdk_version not in (5, 6, 7):
             raise ConfigurationError("sdk_version must be 5, 6 or 7.")
-        for origin in allowed_origins:
-            if "://" not in origin or origin.endswith("/"):
-                raise ConfigurationError(f"An allowed origin looks like https://app.example.com, not {origin!r}.")
         self.limits = limits or Limits()
-        self.allowed_origins = frozenset(allowed_origins)
+        self.access = Access(origins=allowed_origins, headers=allowed_headers, hosts=allowed_hosts)
         policy = approvals or ApprovalPolicy()
         self._store = open_store(store)
         self._owns_store = self._store is not store
@@ -172,17 +168,10 @@ class ChatBridge:
             raise Restarting
 
     async def identify(self, connection: HTTPConnection) -> str:
+        """Who is asking. Refuses who may not."""
         self.watch_for_lost_runs()
-        try:
-            user = self._user_id(connection)
-            if inspect.isawaitable(user):
-                user = await user
-        except Exception as error:
-            logger.info("user_id refused a connection: %s", type(error).__qualname__)
-            raise NoUser from None
-        if not user:
-            raise NoUser
-        return user
+        self.access.refuse_unknown_host(connection.headers)
+        return await ask_user_id(self._user_id, connection)
 
     # -- a turn -------------------------------------------------------------------------------------------------------
 
@@ -275,12 +264,7 @@ class ChatBridge:
         return ChatKey(self._runner.app_name, user, chat_id)
 
     async def _prepared(self, connection: HTTPConnection, body: Callable[[], dict[str, Any]]) -> Prepared:
-        if self._prepare is None:
-            return {}
-        prepared = self._prepare(connection, body())
-        if inspect.isawaitable(prepared):
-            prepared = await prepared
-        return prepared or {}
+        return {} if self._prepare is None else await ask_prepare(self._prepare, connection, body())
 
     # -- the conversation ---------------------------------------------------------------------------------------------
 
@@ -349,6 +333,11 @@ class ChatBridge:
             await chat.delete_session()
         finally:
             await self._leases.end(leased)
+
+    async def audit(self, user: str, chat_id: str) -> Sequence[AuditEntry]:
+        """What was asked, decided and run in this chat, by whom and when, oldest first. It outlives the chat: a
+        deletion leaves it as it is."""
+        return await self._store.audit(self._key(user, chat_id))
 
     async def load_file(self, user: str, chat_id: str, name: str, version: int | None) -> tuple[bytes, str]:
         """An artifact of the caller's own chat: its bytes and media type."""

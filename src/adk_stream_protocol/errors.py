@@ -3,16 +3,20 @@
     BridgeError
     ├── RemoteProtocolError        their bytes: nothing was run, the session is untouched
     │   ├── MalformedRequest       400
+    │   ├── UnknownHost            400
     │   ├── RequestTooLarge        413
-    │   └── WrongMediaType         415
+    │   ├── WrongMediaType         415
+    │   └── RangeNotSatisfiable    416
     ├── Refusal                    neither's fault: well-formed, but not now or not for you
     │   ├── NoUser                 401
+    │   ├── CrossSite              403
     │   ├── NotFound               404
     │   ├── RunActive              409, with Retry-After
     │   ├── OutputDoesNotFit       422
     │   ├── TooManyFrames          429
     │   ├── Restarting             503, with Retry-After
-    │   └── StoreUnavailable       503
+    │   ├── StoreUnavailable       503
+    │   └── RefusedByApplication   as its hook said
     └── LocalProtocolError         our bug: a chunk out of the stream's grammar
     ConfigurationError             a bridge that cannot work, told at start-up (a ValueError)
 
@@ -25,7 +29,7 @@ from typing import ClassVar
 class BridgeError(Exception):
     """Base of everything the library refuses or fails with while serving."""
 
-    status: ClassVar[int] = 500
+    status: int = 500
     code: ClassVar[str] = "internal"
     public_text: ClassVar[str] = "The server failed. Try again."
     retry_after_s: ClassVar[int | None] = None
@@ -44,6 +48,12 @@ class MalformedRequest(RemoteProtocolError):
     public_text = "The request is not a chat request of the AI SDK."
 
 
+class UnknownHost(RemoteProtocolError):
+    status = 400
+    code = "unknown-host"
+    public_text = "The server does not answer under this name."
+
+
 class RequestTooLarge(RemoteProtocolError):
     status = 413
     code = "too-large"
@@ -56,6 +66,12 @@ class WrongMediaType(RemoteProtocolError):
     public_text = "Send the request as application/json, not compressed."
 
 
+class RangeNotSatisfiable(RemoteProtocolError):
+    status = 416
+    code = "range-not-satisfiable"
+    public_text = "The file ends before the range that was asked for."
+
+
 class Refusal(BridgeError):
     """A well-formed request that is not served."""
 
@@ -64,6 +80,12 @@ class NoUser(Refusal):
     status = 401
     code = "no-user"
     public_text = "Sign in first."
+
+
+class CrossSite(Refusal):
+    status = 403
+    code = "cross-site"
+    public_text = "Pages of other sites may not do this."
 
 
 class NotFound(Refusal):
@@ -102,6 +124,17 @@ class StoreUnavailable(Refusal):
     status = 503
     code = "store-unavailable"
     public_text = "Approvals cannot be recorded right now, so nothing was run. Try again."
+
+
+class RefusedByApplication(Refusal):
+    """An `HTTPException` of a hook: its status, and its text, which is meant for clients."""
+
+    code = "refused"
+    public_text = "The request was refused."
+
+    def __init__(self, status: int, detail: object) -> None:
+        super().__init__(detail if isinstance(detail, str) else None)
+        self.status = status if 400 <= status < 600 else 500
 
 
 class LocalProtocolError(BridgeError):

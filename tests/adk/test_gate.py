@@ -332,13 +332,16 @@ def test_hints_are_given_by_tool(kind: str, hint: Any, read: str) -> None:
 
 
 @pytest.mark.parametrize("kind", ["server", "browser"])
-def test_without_a_hint_of_ones_own_adks_words_are_used(kind: str) -> None:
+@pytest.mark.parametrize("version", ["5", "6", "7"])
+def test_what_adk_writes_for_programs_is_not_sent_to_people(kind: str, version: str) -> None:
     async def scenario() -> None:
         till = Till()
         tool = till.gated if kind == "server" else client_tool(till.pay, approve=True)
         async with page(paying(), tools=(tool,), approvals=ApprovalPolicy(hints={"other": "Not this one."})) as at:
-            answer = await at.say("Pay.")
-            hint = answer.of_type("data-adk-approval")[0]["data"]["hint"]
-            assert hint.startswith("Please approve or reject the tool call pay() by responding")
+            answer = await at.chat.say("Pay.", sdkVersion=version)
+            assert "FunctionResponse" not in answer.raw
+            assert all("hint" not in about["data"] for about in answer.of_type("data-adk-approval"))
+            history = await at.chat.request("GET", "/messages", headers={"x-ai-sdk-version": version})
+            assert "FunctionResponse" not in history.text
 
     run(scenario)

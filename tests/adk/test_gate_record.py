@@ -307,7 +307,7 @@ NOW = Clock().now
         ),
         (
             client_tool(pay, approve=True),
-            {"runs": "browser", "state": State.PENDING, "deadline": NOW + 600, "hint": ADKS_HINT},
+            {"runs": "browser", "state": State.PENDING, "deadline": NOW + 600},
         ),
         (client_tool(pay), {"runs": "browser", "state": State.APPROVED, "browser_deadline": NOW + 60}),
         (LongRunningFunctionTool(pay), {"runs": "browser", "state": State.APPROVED}),

@@ -83,7 +83,7 @@ def test_a_browsers_call_that_is_to_be_approved_waits_for_the_person_first(hints
         stored, now = await gate.stored(), gate.store.clock.now
         assert (stored.runs, stored.state, stored.output_schema) == ("browser", State.PENDING, SCHEMA)
         assert (stored.deadline, stored.browser_deadline, stored.approval_id) == (now + 100, None, "a1")
-        assert (stored.hint or "").startswith(hints.get("pay") or "Please approve or reject the tool call pay()")
+        assert stored.hint == hints.get("pay")
         assert gate.run.unasked == set()
 
     run(scenario())

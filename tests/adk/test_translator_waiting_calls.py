@@ -66,8 +66,7 @@ def test_a_call_that_needs_approval_is_asked_for_and_its_placeholder_hidden() ->
             "tool-input-start c1 pay",
             'tool-input-available c1 pay {"amount": 5}',
             "tool-approval-request id1 c1",
-            'data-adk-approval {"hint": "Please approve or reject the tool call pay() by responding with a '
-            'FunctionResponse with an expected ToolConfirmation payload.", "deadline": "1970-01-01T00:10:00.000Z"} id1',
+            'data-adk-approval {"deadline": "1970-01-01T00:10:00.000Z"} id1',
         ),
         "finish tool-calls",
     ]

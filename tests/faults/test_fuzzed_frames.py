@@ -13,6 +13,7 @@ import pytest
 from adk_stream_protocol import Limits, client_tool
 from adk_stream_protocol.errors import MalformedRequest
 from adk_stream_protocol.protocol.frames import decode_frame
+from faults.fuzzing import ODD_VALUES, RAW_VALUES, garble, mutate, random_json
 from support.apps import figure
 from support.live_client import LiveClient
 from transports.live_apps import answers_for_ever, live_app, ping, play
@@ -34,18 +35,8 @@ TYPES = {
     "audio-clear",
 }
 CODES = {"malformed", "too-large", "not-found", "run-active", "output-does-not-fit"}
+NAMES = ["type", "requestId", "id", "messages", "data", "body"]
 CHATS = [*["chat-1"] * 12, *["chat-2"] * 8, "Grüße", "", "a/b", "user", "..", "x" * 129, "c:"]
-
-SURROGATE = "\ud800"
-ODD_VALUES: list[Any] = [
-    *(None, True, False, 0, -1, 1.5, 10**18, 10**30, -(2**63), 1e300, "", "-", "\0", "🎈" * 50, "x" * 5_000, [], {}),
-    *([[]], {"": {}}, [None] * 100, {"type": "send"}, "NaN", SURROGATE, f"a{SURROGATE}b"),
-]
-RAW_VALUES = [
-    *("NaN", "Infinity", "-0", "1e999", "-1e-999", "9" * 400, "9" * 5_000, "0." + "1" * 5_000, "01", "0x1", "'x'"),
-    *('"\\ud800"', '"\\udc00\\ud800"', '"\\u0000"', "[" * 50 + "]" * 50, "[" * 5_000 + "]" * 5_000, "[" * 3_000, "{"),
-    *('{"a":' * 2_000 + "1" + "}" * 2_000, "tru", "/**/1", '{"a":1,"a":2}', '"\t"', '"\\x"', ",", "\ufeff1"),
-]
 
 
 def text_part(random: Random) -> dict[str, Any]:
@@ -88,46 +79,6 @@ def valid_frame(random: Random, number: int) -> dict[str, Any]:
             return {"type": kind, "requestId": "-"}
 
 
-def mutate(value: Any, random: Random) -> Any:
-    """Something in it is gone, or another thing."""
-    if isinstance(value, dict) and value and random.random() < 0.8:
-        key = random.choice(list(value))
-        change = random.random()
-        if change < 0.15:
-            return {name: inner for name, inner in value.items() if name != key}
-        if change < 0.3:
-            return {**value, random.choice(["", "type", "id", key.upper(), "more"]): random.choice(ODD_VALUES)}
-        return {**value, key: mutate(value[key], random)}
-    if isinstance(value, list) and value and random.random() < 0.7:
-        place = random.randrange(len(value))
-        return [*value[:place], mutate(value[place], random), *value[place + random.choice([0, 1]) :]]
-    return random.choice(ODD_VALUES)
-
-
-def garble(text: str, random: Random) -> str:
-    place = random.randrange(len(text) + 1)
-    match random.randrange(5):
-        case 0:
-            return text[:place]
-        case 1:
-            return text[:place] + random.choice(['"', "\\", "}", "[", "\0", "é", SURROGATE, "\x7f"]) + text[place:]
-        case 2:
-            return text[:place] + text[place + random.randrange(1, 5) :]
-        case 3:
-            return text + random.choice([text, " ", "}", ",", "null"])
-        case _:
-            return text[:place] + random.choice(RAW_VALUES) + text[place + 1 :]
-
-
-def random_json(random: Random, depth: int = 0) -> Any:
-    if depth > 4 or random.random() < 0.4:
-        return random.choice(ODD_VALUES)
-    names = ["type", "requestId", "id", "messages", "data", "body"]
-    if random.random() < 0.7:
-        return {random.choice(names): random_json(random, depth + 1) for _ in range(random.randrange(4))}
-    return [random_json(random, depth + 1) for _ in range(random.randrange(4))]
-
-
 def fuzzed(random: Random, number: int) -> str | bytes:
     frame = valid_frame(random, number)
     match random.randrange(-2, 9):
@@ -142,7 +93,7 @@ def fuzzed(random: Random, number: int) -> str | bytes:
             given = json.dumps({**frame, name: "HERE"})
             return given.replace('"HERE"', random.choice(RAW_VALUES))
         case 5:
-            return json.dumps(random_json(random), ensure_ascii=random.random() < 0.5)
+            return json.dumps(random_json(random, NAMES), ensure_ascii=random.random() < 0.5)
         case 6:
             return random.randbytes(random.randrange(200)).decode("utf-8", "surrogateescape")
         case 7:

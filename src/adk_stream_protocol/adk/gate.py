@@ -34,7 +34,7 @@ from .leased_chat import LeasedChat, call_keys
 from .live_gate import is_own, live_run, outer_call, wait_for_answer
 from .live_session import LiveSession
 from .outcomes import as_response, ended_response
-from .policy import ApprovalPolicy, adk_hint
+from .policy import ApprovalPolicy
 from .seals import seal_as_recorded
 
 logger = logging.getLogger(__name__)
@@ -189,7 +189,7 @@ class ApprovalGate(BasePlugin):
             if is_own(call.run, tool_context):
                 outer_call.set(call.key)
             return None
-        refusal = await call.ask(hint=adk_hint(call.tool.name), approval_id=_new_id())
+        refusal = await call.ask(hint=None, approval_id=_new_id())
         if refusal is not None:
             return {"error": refusal}
         return await self._after_decision(call, tool_context)

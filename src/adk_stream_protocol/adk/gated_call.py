@@ -18,11 +18,12 @@ from ..protocol import approvals
 from ..protocol.approvals import Approval, CallKey, NotAllowed, State
 from ..protocol.chunks import encode_json
 from ..protocol.digest import cannot_be_shown, digest_of_call, has_large_integer
+from ..protocol.nul import without_nul
 from ..store.base import Step, Store, advance
 from .client_tools import ClientTool
 from .leased_chat import LeasedChat
 from .outcomes import OUTCOME_UNKNOWN, ended_response
-from .policy import ApprovalPolicy, adk_hint
+from .policy import ApprovalPolicy
 
 logger = logging.getLogger(__name__)
 
@@ -94,7 +95,7 @@ class GatedCall:
             state=State.PENDING,
             person_s=self.policy.deadline_s,
             approval_id=approval_id,
-            hint=self.policy.hint(tool.name, self.arguments) or adk_hint(tool.name),
+            hint=self.policy.hint(tool.name, self.arguments),
             output_schema=tool.output_schema,
         )
 
@@ -212,7 +213,7 @@ class GatedCall:
     async def end(self, move: Callable[..., Approval], result: dict[str, Any]) -> dict[str, Any] | None:
         plain = msgspec.json.decode(encode_json(result))
         token = self.run.lease.token
-        await self._move(lambda found, _: move(found, run=token, result=plain))
+        await self._move(lambda found, _: move(found, run=token, result=without_nul(plain)))
         record = self.record
         if record is None:  # the chat was deleted meanwhile
             return {"error": OUTCOME_UNKNOWN}

@@ -19,17 +19,17 @@ class ApprovalPolicy:
     """How long after its approval a call may still be begun, if the worker that should have run it was lost. Later it
     expires: nobody expects it any more."""
     hints: Mapping[str, Hint] = field(default_factory=dict[str, Hint])
-    """By the name of a tool: what the person reads, or a function of the call's arguments that says it. Otherwise
-    ADK's own words, or those that the tool gives with `request_confirmation`."""
+    """By the name of a tool: what the person reads, or a function of the call's arguments that says it. Otherwise the
+    words that the tool gives with `request_confirmation`, or none."""
 
     def hint(self, tool: str, arguments: dict[str, Any]) -> str | None:
         hint = self.hints.get(tool)
         return hint(arguments) if callable(hint) else hint
 
 
-def adk_hint(tool: str) -> str:
-    """What ADK asks where nobody has said anything better."""
-    return (
-        f"Please approve or reject the tool call {tool}() by responding with a FunctionResponse with an expected "
-        "ToolConfirmation payload."
-    )
+_TO_PROGRAMS = "by responding with a FunctionResponse with an expected ToolConfirmation payload."
+
+
+def is_for_people(hint: str | None) -> bool:
+    """Where nobody has said anything better, ADK asks in words that tell a program what to send."""
+    return hint is None or not hint.endswith(_TO_PROGRAMS)

@@ -16,6 +16,7 @@ from ..protocol.messages import ApprovalStyle
 from ..protocol.writer import ChunkWriter
 from .event_parts import as_dict
 from .outcomes import recorded_response, refusal_text
+from .policy import is_for_people
 
 Records = Mapping[CallKey, Approval]
 NO_RECORDS: Records = {}
@@ -94,13 +95,17 @@ class ToolParts:
 
     def _request(self, part: _ToolPart, approval_id: str, question: dict[str, Any], records: Records) -> list[AnyChunk]:
         part.approval_id = approval_id
+        confirmation = as_dict(question.get("toolConfirmation"))
+        if not is_for_people(confirmation.get("hint")):
+            confirmation = {**confirmation, "hint": ""}
+            question = {**question, "toolConfirmation": confirmation}
         if self._style == "confirmation-tool":
             self._questions[approval_id] = shown_arguments(question)
             return self._writer.tool_awaits_client(part.wire_id)
         record = records.get(part.call)
-        confirmation = as_dict(question.get("toolConfirmation"))
+        hint = record.hint if record is not None and is_for_people(record.hint) else None
         about: dict[str, Any] = {
-            "hint": (record.hint if record is not None else None) or confirmation.get("hint"),
+            "hint": hint or confirmation.get("hint") or None,
             "payload": shown_arguments(confirmation.get("payload")),
             "deadline": _deadline(record),
         }

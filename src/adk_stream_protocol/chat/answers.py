@@ -21,7 +21,7 @@ from ..adk.session_calls import Events, SessionCall, find_session_calls
 from ..adk.tool_parts import Records, recorded_chunk
 from ..adk.translator import Translator
 from ..chunk_log import ChunkLog
-from ..errors import NotFound, OutputDoesNotFit, RequestTooLarge
+from ..errors import MalformedRequest, NotFound, OutputDoesNotFit, RequestTooLarge
 from ..limits import Limits
 from ..loop_share import LoopShare
 from ..protocol import approvals
@@ -30,6 +30,7 @@ from ..protocol.approvals import Approval, CallKey, ChatKey, NotAllowed, State
 from ..protocol.chunks import AnyChunk, Error, Start, encode_chunks, encode_json
 from ..protocol.digest import canonical_json
 from ..protocol.fold import MessageFold, UIMessage
+from ..protocol.nul import has_nul
 from ..protocol.outcome import encode_outcome, results_of
 from ..protocol.replay import ended_calls
 from ..protocol.turn import FileInput, Turn
@@ -98,6 +99,10 @@ def _check_output(answer: Answer[SessionCall], limits: Limits) -> None:
         return
     if len(encode_json([answer.result, answer.payload])) > limits.max_output_bytes:
         raise RequestTooLarge("The output of a tool is too large.")
+    if has_nul(answer.result):
+        raise OutputDoesNotFit("The output has a NUL character in it. The call is still open: send an output without.")
+    if has_nul([answer.payload, answer.reason]):
+        raise MalformedRequest("A decision must not have NUL characters in it.")
     if (
         answer.result is not None
         and "output" in answer.result

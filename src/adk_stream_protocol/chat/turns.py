@@ -127,7 +127,8 @@ class ChatTurns:
             if past:
                 if turn.again == "regenerate":
                     content, user_message_id, said = past.content, past.user_message_id, past.said
-                await chat.rewind_before(past.invocation_id)
+                if not await chat.rewind_before(past.invocation_id):
+                    raise NotFound
             elif not turn.parts:
                 raise NotFound
             # else the message never got here, or its chat was deleted: it is as good as new

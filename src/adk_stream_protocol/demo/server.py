@@ -2,18 +2,19 @@
 
 from html import escape
 from pathlib import Path
-from urllib.parse import urlsplit
 
 from fastapi import FastAPI
 from starlette.datastructures import Headers
 from starlette.requests import Request
-from starlette.responses import HTMLResponse, PlainTextResponse, Response
+from starlette.responses import HTMLResponse, Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from ..access import POLICY_VIOLATION, Access
 from ..bridge import ChatBridge, UserId
+from ..errors import UnknownHost
+from ..transports.http import refusal
 from ..transports.recorder import Recorder, Recording
 from ..transports.replayer import Replay, build_replay_router
-from ..transports.security import POLICY_VIOLATION
 from .identity import COOKIE, LoopbackIdentity
 from .web_page import PAGE, add_page, is_built
 
@@ -69,25 +70,23 @@ def _new_app() -> FastAPI:
 
 
 class OnlyLoopbackHosts:
-    """A page of another site may point its own name at 127.0.0.1; its requests then carry that name."""
+    """For the page as well as for the chats, since the page gives out cookies."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
+        self._access = Access(hosts=LOOPBACK_HOSTS)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] == "lifespan" or _host_name(Headers(scope=scope)) in LOOPBACK_HOSTS:
-            await self._app(scope, receive, send)
-        elif scope["type"] == "websocket":
-            await send({"type": "websocket.close", "code": POLICY_VIOLATION})
+        try:
+            if scope["type"] != "lifespan":
+                self._access.refuse_unknown_host(Headers(scope=scope))
+        except UnknownHost as error:
+            if scope["type"] == "websocket":
+                await send({"type": "websocket.close", "code": POLICY_VIOLATION})
+            else:
+                await refusal(error)(scope, receive, send)
         else:
-            await PlainTextResponse("Unknown host.", status_code=400)(scope, receive, send)
-
-
-def _host_name(headers: Headers) -> str | None:
-    try:
-        return urlsplit(f"//{headers.get('host', '')}").hostname
-    except ValueError:  # a bracket without its other half
-        return None
+            await self._app(scope, receive, send)
 
 
 _CONTENT_SECURITY_POLICY = "default-src 'none'; style-src 'unsafe-inline'"

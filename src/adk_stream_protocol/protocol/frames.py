@@ -13,12 +13,13 @@ import msgspec
 
 from ..errors import BridgeError, MalformedRequest
 from .chunks import encode_json
-from .messages import RequestBody
+from .messages import RequestBody, what_is_wrong
 
 OURS = "-"
 SUBPROTOCOL = "adk-stream.v1"
 """Of clients that take and send voice as binary frames."""
 
+_NO_FRAME = "This is not a frame of docs/reference/websocket.md"
 _Fields = dict[str, Any] | None
 
 
@@ -41,8 +42,8 @@ class Send(_Frame, frozen=True, tag="send"):
         said = {**(self.body or {}), "id": self.id, "trigger": self.trigger, "messageId": self.message_id}
         try:
             request = msgspec.json.decode(msgspec.json.encode(said), type=RequestBody)
-        except msgspec.ValidationError:
-            raise MalformedRequest from None
+        except msgspec.ValidationError as error:
+            raise MalformedRequest(f"{_NO_FRAME}: {what_is_wrong(error, 'body')}.") from None
         if request.messages is None:  # a transport of the application's own may send the one that counts, in the body
             request.messages = self.messages
         return request
@@ -109,8 +110,10 @@ class FrameHead(msgspec.Struct, rename="camel"):
 def decode_frame(text: str | bytes) -> OfficialFrame | OwnFrame:
     try:
         frame = _decoder.decode(text)
+    except msgspec.ValidationError as error:
+        raise MalformedRequest(f"{_NO_FRAME}: {what_is_wrong(error)}.") from None
     except (msgspec.DecodeError, UnicodeError, RecursionError):
-        raise MalformedRequest("This is not a frame of docs/reference/websocket.md.") from None
+        raise MalformedRequest(f"{_NO_FRAME}: it is not JSON.") from None
     if not 0 < len(frame.request_id) <= 128:
         raise MalformedRequest("A requestId has 1 to 128 characters.")
     if (frame.request_id == OURS) != isinstance(frame, OwnFrame):

@@ -4,6 +4,7 @@ Of a message only the part that counts is ever decoded. The rest of the posted h
 conversation is the server's, and what a client says about it is not even looked at.
 """
 
+import re
 from typing import Any, Literal
 
 import msgspec
@@ -32,3 +33,18 @@ class MessageHead(msgspec.Struct):
 
 class Message(MessageHead, kw_only=True):
     parts: list[dict[str, Any]]
+
+
+_PLACE = re.compile(r" - at `\$\.?([^`]*)`$")
+_MISSING = re.compile(r"missing required field `(\w+)`")
+
+
+def what_is_wrong(error: msgspec.ValidationError, inside: str = "") -> str:
+    """Which field is at fault. Names and numbers only: the decoder's own words may quote what it has read."""
+    said = str(error)
+    place, missing = _PLACE.search(said), _MISSING.search(said)
+    names = (inside, place[1] if place else "", missing[1] if missing else "")
+    field = ".".join(name for name in names if name)
+    if not field:
+        return "it is no object"
+    return f"`{field}` is missing" if missing else f"`{field}` has a wrong type or value"

@@ -2,10 +2,11 @@
 
 from collections.abc import Sequence
 
-# What the AI SDK's own servers send; clients check none of it, proxies care for the last.
+# What the AI SDK's own servers send, and `no-transform`. Clients check none of it; proxies do. Those that compress hold
+# streams back unless nothing may be transformed (Next.js), or unless they are told not to buffer (nginx).
 HEADERS = {
     "content-type": "text/event-stream",
-    "cache-control": "no-cache",
+    "cache-control": "no-cache, no-transform",
     "connection": "keep-alive",
     "x-vercel-ai-ui-message-stream": "v1",
     "x-accel-buffering": "no",

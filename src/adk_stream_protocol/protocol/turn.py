@@ -14,7 +14,7 @@ from ..errors import MalformedRequest, RequestTooLarge
 from ..limits import Limits
 from .chunks import SdkVersion
 from .digest import MAX_DEPTH
-from .messages import ApprovalStyle, Message, MessageHead, RequestBody
+from .messages import ApprovalStyle, Message, MessageHead, RequestBody, what_is_wrong
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,14 +65,14 @@ def read_turn(request: RequestBody, limits: Limits, *, sdk_version_header: str |
     again = _again(request)
     if again == "regenerate" and not request.messages and _is_null(request.message):
         return _answer_anew(request, sdk_version)
-    raw, head = _named_message(request)
+    raw, head, place = _named_message(request)
     message_id = None if head.id is None else _identifier(head.id, "id of the message")
     if head.role == "assistant":
-        answers = _answers(_decode(raw, Message).parts)
+        answers = _answers(_decode(raw, Message, place).parts)
         return Turn(request.id, message_id, (), sdk_version, request.approval_style, answers=answers)
     if head.role != "user":
         raise MalformedRequest("The last message must be the user's, or an answer to calls.")
-    parts = _decode(raw, Message).parts
+    parts = _decode(raw, Message, place).parts
     results = [part for part in parts if part.get("type") == "tool-result"]
     if results:
         return Turn(request.id, None, (), sdk_version, request.approval_style, answers=_answers(results))
@@ -122,34 +122,43 @@ def _inside(value: Any) -> Iterable[Any]:
     return cast(list[Any], value) if isinstance(value, list) else ()
 
 
-def _named_message(request: RequestBody) -> tuple[msgspec.Raw, MessageHead]:
-    """The last message; but an answer may go on with an earlier one of the assistant's, and then names it."""
+def _named_message(request: RequestBody) -> tuple[msgspec.Raw, MessageHead, str]:
+    """The last message, and where it stands; but an answer may go on with an earlier one of the assistant's, and then
+    names it."""
     if not _is_null(request.message):
-        return request.message, _decode(request.message, MessageHead)
+        return request.message, _decode(request.message, MessageHead, "message"), "message"
     if not request.messages:
         raise MalformedRequest("The request has no message: send `messages` or `message`.")
+    place = f"messages[{len(request.messages) - 1}]"
     last = request.messages[-1]
-    head = _decode(last, MessageHead)
+    head = _decode(last, MessageHead, place)
     if request.message_id is not None and request.trigger == "submit-message" and head.id != request.message_id:
-        for raw in reversed(request.messages[:-1]):
+        for number, raw in reversed(list(enumerate(request.messages[:-1]))):
             try:
                 earlier = _decode(raw, MessageHead)
             except MalformedRequest:
                 continue  # the rest of the history is the client's own affair
             if earlier.id == request.message_id and earlier.role == "assistant":
-                return raw, earlier
-    return last, head
+                return raw, earlier, f"messages[{number}]"
+    return last, head, place
 
 
 _Shape = TypeVar("_Shape")
 
 
-def _decode(body: bytes | msgspec.Raw, shape: type[_Shape]) -> _Shape:
+def _decode(body: bytes | msgspec.Raw, shape: type[_Shape], inside: str = "") -> _Shape:
     # The decoder's own words go nowhere: they may quote the body.
     try:
         return msgspec.json.decode(body, type=shape)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        raise MalformedRequest() from None
+    except msgspec.ValidationError as error:
+        raise MalformedRequest(f"{_NO_CHAT_REQUEST}: {what_is_wrong(error, inside)}.") from None
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        raise MalformedRequest(f"{_NO_CHAT_REQUEST}: it is not JSON.") from None
+    except RecursionError:
+        raise MalformedRequest(f"{_NO_CHAT_REQUEST}: it is nested too deep.") from None
+
+
+_NO_CHAT_REQUEST = MalformedRequest.public_text.rstrip(".")
 
 
 def _again(request: RequestBody) -> Again | None:
@@ -210,6 +219,8 @@ def _user_parts(parts: list[dict[str, Any]], limits: Limits) -> tuple[TextInput 
             text = part.get("text")
             if not isinstance(text, str):
                 raise MalformedRequest("A text part needs a `text`.")
+            if "\0" in text:
+                raise MalformedRequest("A text must not have NUL characters in it.")
             text_bytes += len(text.encode())
             if text.strip():
                 taken.append(TextInput(text))

@@ -19,9 +19,11 @@ from ..limits import Limits
 from ..protocol import sse
 from ..protocol.replay import replayed
 from ..protocol.turn import BodyMeter
-from .security import cors_headers
 
 logger = logging.getLogger(__name__)
+
+NOT_KEPT = "private, no-store"
+"""By caches: for all answers but streams and files."""
 
 Endpoint = Callable[[Request], Awaitable[Response]]
 
@@ -53,19 +55,22 @@ async def answering(bridge: ChatBridge, request: Request, work: Awaitable[Respon
     try:
         response = await work
     except BridgeError as error:
-        response = _refusal(error)
+        response = refusal(error)
     except ClientDisconnect:
         response = Response(status_code=400)  # nobody reads it
     except Exception as error:
         logger.error("request failed: %s", type(error).__qualname__)
         logger.debug("details", exc_info=error)
-        response = _refusal(BridgeError())
-    response.headers.update(cors_headers(request.headers, bridge.allowed_origins))
+        response = refusal(BridgeError())
+    response.headers.setdefault("cache-control", NOT_KEPT)  # chats are nobody else's, and change
+    response.headers.update(bridge.access.cors_headers(request.headers))
     return response
 
 
-def _refusal(error: BridgeError) -> Response:
-    headers = {"retry-after": str(error.retry_after_s)} if error.retry_after_s is not None else None
+def refusal(error: BridgeError) -> Response:
+    headers = {"cache-control": NOT_KEPT}
+    if error.retry_after_s is not None:
+        headers["retry-after"] = str(error.retry_after_s)
     message = error.public_text if isinstance(error, LocalProtocolError) else str(error)
     return JSONResponse({"error": {"code": error.code, "message": message}}, error.status, headers)
 

@@ -10,6 +10,7 @@ from typing import Any
 
 from starlette.websockets import WebSocket, WebSocketDisconnect
 
+from ..access import POLICY_VIOLATION
 from ..adk.live_message import LiveMessage
 from ..adk.live_run import LiveRun
 from ..bridge import ChatBridge
@@ -27,7 +28,6 @@ from ..protocol.frames import OURS, FrameEncoder, OfficialEncoder, OfficialFrame
 from ..protocol.turn import BodyMeter, is_chat_id
 from .live_requests import LiveRequests, Told
 from .outbox import FrameRate, Outbox
-from .security import POLICY_VIOLATION, may_open_socket
 
 logger = logging.getLogger(__name__)
 
@@ -48,8 +48,8 @@ class LiveSockets:
         """One socket, from its handshake to its end."""
         bridge = self._bridge
         user: str | None = None
-        if may_open_socket(websocket.headers, bridge.allowed_origins):
-            with suppress(NoUser):
+        if bridge.access.may_open_socket(websocket.headers):
+            with suppress(BridgeError):
                 user = await bridge.identify(websocket)
         if user is None or self._counts[user] >= bridge.limits.max_sockets_per_user:
             await websocket.close(POLICY_VIOLATION)
@@ -144,7 +144,7 @@ class LiveSocket:
     async def _is_signed_in(self) -> bool:
         try:
             return await self._bridge.identify(self._websocket) == self._user
-        except NoUser:
+        except BridgeError:
             return False
 
     # -- frames in ----------------------------------------------------------------------------------------------------

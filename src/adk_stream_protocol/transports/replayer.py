@@ -13,11 +13,12 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.websockets import WebSocket, WebSocketDisconnect
 
+from ..access import POLICY_VIOLATION, Access
 from ..errors import BridgeError, MalformedRequest, NotFound
 from ..protocol import frames, sse
 from ..protocol.frames import OfficialEncoder
+from .http import refusal
 from .recorded import Recorded, RecordedTurn
-from .security import POLICY_VIOLATION, may_open_socket
 
 _MAX_PAUSE_S = 0.2  # nobody wants to see again how long a tool or a person took
 _TO_DECIDE = timedelta(minutes=10)
@@ -95,14 +96,16 @@ def _error_in(refusal: bytes) -> _Error:
 
 
 def build_replay_router(replay: Replay, prefix: str) -> APIRouter:
+    access = Access()
+
     async def turn(request: Request) -> Response:
         try:
             asked = msgspec.json.decode(await request.body(), type=_Asked)
             told = replay.next_turn(asked.id)
         except msgspec.DecodeError:
-            return _refusal(MalformedRequest())
+            return refusal(MalformedRequest())
         except NotFound as error:
-            return _refusal(error)
+            return refusal(error)
         return _answer(replay, told)
 
     async def stream(request: Request) -> Response:
@@ -116,14 +119,14 @@ def build_replay_router(replay: Replay, prefix: str) -> APIRouter:
         answer = replay.recorded.answer("" if path is None else f"/{path}")
         if answer is not None:
             return Response(answer[1], answer[0], media_type="application/json")
-        return JSONResponse([]) if path is None else _refusal(NotFound())
+        return JSONResponse([]) if path is None else refusal(NotFound())
 
     async def done(request: Request) -> Response:
         return Response(status_code=204)
 
     async def live(websocket: WebSocket) -> None:
         # As in live mode: browsers let the pages of all sites open sockets to us.
-        if may_open_socket(websocket.headers, ()):
+        if access.may_open_socket(websocket.headers):
             await _Socket(replay, websocket).serve()
         else:
             await websocket.close(POLICY_VIOLATION)
@@ -137,10 +140,6 @@ def build_replay_router(replay: Replay, prefix: str) -> APIRouter:
     router.add_api_route("/{chat_id}", done, methods=["DELETE"], response_class=Response)
     router.add_api_route("/{path:path}", read, methods=["GET"], response_class=Response)
     return router
-
-
-def _refusal(error: BridgeError) -> Response:
-    return JSONResponse({"error": {"code": error.code, "message": str(error)}}, error.status)
 
 
 def _answer(replay: Replay, turn: RecordedTurn) -> Response:

@@ -3,25 +3,42 @@
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from typing import Any
-from urllib.parse import quote
 
 import msgspec
 from fastapi import APIRouter
+from starlette.convertors import Convertor, register_url_convertor
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.websockets import WebSocket
 
+from ..access import RUNNING
 from ..bridge import ChatBridge
 from ..errors import NotFound
 from ..loop_share import LoopShare
+from ..protocol import sse
 from ..protocol.chunks import encode_json
 from ..protocol.fold import UIMessage
-from .http import endpoint, respond, resume
+from .files import file_response
+from .http import Endpoint, endpoint, respond, resume
 from .live_socket import LiveSockets
-from .security import RUNNING, preflight_headers
 
-# Shown in the page; everything else a browser may only save, since a page of our origin could act as the user.
-_SHOWN_INLINE = ("image/png", "image/jpeg", "image/gif", "image/webp", "audio/", "video/", "text/plain")
+
+class _End(Convertor[str]):
+    """Nothing, or a slash."""
+
+    regex = "/?"
+
+    def convert(self, value: str) -> str:
+        return value
+
+    def to_string(self, value: str) -> str:
+        return ""
+
+
+register_url_convertor("adk_end", _End())
+# FastAPI refuses an empty path below an empty prefix, and "/" would miss `/api/chat` below `/api/chat`. This one may
+# stand below either.
+_ROOT = "{end:adk_end}"
 
 
 def build_router(bridge: ChatBridge, prefix: str) -> APIRouter:
@@ -48,10 +65,16 @@ def build_router(bridge: ChatBridge, prefix: str) -> APIRouter:
     async def stream(request: Request) -> Response:
         """Read the running turn again, from its start or after `Last-Event-ID`."""
         user = await bridge.identify(request)
-        return resume(bridge, request, user, request.path_params["chat_id"])
+        chat_id = request.path_params["chat_id"]
+        if request.method == "HEAD" and bridge.running(user, chat_id, request.query_params.get("message")) is not None:
+            headers = _no_body(Response(headers=sse.HEADERS))
+            del headers.headers["content-length"]  # nobody knows it
+            return headers
+        return resume(bridge, request, user, chat_id)
 
     async def stop(request: Request) -> Response:
         """End the running turn."""
+        bridge.access.refuse_cross_site(request.headers)
         user = await bridge.identify(request)
         await bridge.stop(user, request.path_params["chat_id"])
         return Response(status_code=204)
@@ -70,10 +93,11 @@ def build_router(bridge: ChatBridge, prefix: str) -> APIRouter:
     async def chats(request: Request) -> Response:
         """The caller's chats."""
         user = await bridge.identify(request)
-        return _json(await bridge.chats(user, request.url.path))
+        return _json(await bridge.chats(user, request.url.path.rstrip("/")))
 
     async def delete(request: Request) -> Response:
         """Forget a chat."""
+        bridge.access.refuse_cross_site(request.headers)
         user = await bridge.identify(request)
         await bridge.delete(user, request.path_params["chat_id"])
         return Response(status_code=204)
@@ -86,13 +110,16 @@ def build_router(bridge: ChatBridge, prefix: str) -> APIRouter:
             raise NotFound
         number = None if version is None else int(version)
         data, media_type = await bridge.load_file(user, request.path_params["chat_id"], name, number)
-        return Response(data, media_type=media_type, headers=_file_headers(name, media_type))
+        return await file_response(
+            data, media_type, name, has_version=number is not None, asked=request.headers, limits=bridge.limits
+        )
 
     async def preflight(request: Request) -> Response:
-        return Response(status_code=204, headers=preflight_headers(request.headers, bridge.allowed_origins))
+        return Response(status_code=204, headers=bridge.access.preflight_headers(request.headers))
 
-    routes = {
-        ("GET", ""): chats,
+    root = "" if prefix else _ROOT
+    routes: dict[tuple[str, str], Endpoint] = {
+        ("GET", root): chats,
         ("GET", "/{chat_id}/stream"): stream,
         ("POST", "/{chat_id}/stop"): stop,
         ("GET", "/{chat_id}/messages"): messages,
@@ -101,10 +128,15 @@ def build_router(bridge: ChatBridge, prefix: str) -> APIRouter:
     }
     # API routes rather than plain ones, so that the dependencies of `include_router` (a login, say) hold for them.
     router = APIRouter(prefix=prefix, lifespan=lifespan)
-    router.add_api_route("", turn, methods=["POST"], response_class=Response)
+    router.add_api_route(root, turn, methods=["POST"], response_class=Response)
     router.add_api_websocket_route("/live", live)
     for (method, path), work in routes.items():
-        router.add_api_route(path, endpoint(bridge, work), methods=[method], response_class=Response)
+        served = endpoint(bridge, work)
+        router.add_api_route(path, served, methods=[method], response_class=Response)
+        if method == "GET":
+            router.add_api_route(
+                path, _head(served), methods=["HEAD"], response_class=Response, include_in_schema=False
+            )
     for path in {path for _, path in routes}:
         router.add_api_route(path, preflight, methods=["OPTIONS"], include_in_schema=False)
     return router
@@ -121,15 +153,18 @@ async def _encoded(messages: list[UIMessage]) -> msgspec.Raw:
     return msgspec.Raw(b"[" + b",".join(encoded) + b"]")
 
 
+def _head(work: Endpoint) -> Endpoint:
+    async def headers(request: Request) -> Response:
+        return _no_body(await work(request))
+
+    return headers
+
+
+def _no_body(response: Response) -> Response:
+    """Its headers tell of the body that a GET would have got."""
+    response.body = b""
+    return response
+
+
 def _json(value: Any) -> Response:
     return Response(encode_json(value), media_type="application/json")
-
-
-def _file_headers(name: str, media_type: str) -> dict[str, str]:
-    shown = "inline" if media_type.startswith(_SHOWN_INLINE) else "attachment"
-    return {
-        "content-disposition": f"{shown}; filename*=UTF-8''{quote(name.rpartition('/')[2], safe='')}",
-        "content-security-policy": "default-src 'none'; sandbox",
-        "x-content-type-options": "nosniff",
-        "cache-control": "private, max-age=3600",
-    }

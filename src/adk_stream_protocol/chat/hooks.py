@@ -1,0 +1,60 @@
+"""The application's own functions: who is asking, and what a turn runs with. What they raise stays on the server."""
+
+import inspect
+import logging
+import traceback
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any
+
+from starlette.exceptions import HTTPException
+from starlette.requests import HTTPConnection
+
+from ..errors import BridgeError, NoUser, RefusedByApplication
+from .prepared import Prepared
+
+logger = logging.getLogger(__name__)
+
+UserId = Callable[[HTTPConnection], str | Awaitable[str | None] | None]
+Prepare = Callable[[HTTPConnection, Mapping[str, Any]], Prepared | Awaitable[Prepared | None] | None]
+
+
+async def ask_user_id(user_id: UserId, connection: HTTPConnection) -> str:
+    try:
+        user: Any = user_id(connection)
+        if inspect.isawaitable(user):
+            user = await user
+    except BridgeError:
+        raise
+    except HTTPException as error:
+        raise RefusedByApplication(error.status_code, error.detail) from None
+    except Exception as error:
+        logger.warning("user_id failed, so nobody is signed in: %s", _class_and_place(error))
+        raise NoUser from None
+    if user is None or user == "":
+        raise NoUser
+    if not isinstance(user, str):
+        logger.error("user_id must return a str or None, not %s: nobody is served", type(user).__qualname__)
+        raise BridgeError
+    return user
+
+
+async def ask_prepare(prepare: Prepare, connection: HTTPConnection, body: Mapping[str, Any]) -> Prepared:
+    try:
+        prepared = prepare(connection, body)
+        if inspect.isawaitable(prepared):
+            prepared = await prepared
+    except BridgeError:
+        raise
+    except HTTPException as error:
+        raise RefusedByApplication(error.status_code, error.detail) from None
+    except Exception as error:
+        logger.error("prepare failed: %s", _class_and_place(error))
+        raise BridgeError from None
+    return prepared or {}
+
+
+def _class_and_place(error: Exception) -> str:
+    """Not its text, which may quote a token or a message. The place is the line of the application's own function."""
+    frames = traceback.extract_tb(error.__traceback__)
+    place = frames[min(1, len(frames) - 1)]
+    return f"{type(error).__qualname__} in {place.filename}, line {place.lineno}"
