@@ -13,12 +13,13 @@ from google.genai import types
 from ..protocol.approvals import Approval
 from ..protocol.chunks import AnyChunk
 from ..protocol.fold import MessageFold, Part, UIMessage
-from ..protocol.outcome import OPEN_STATES
 from .chat import Chat, MessageIds, kept_events, message_id_of
 from .event_parts import data_file, is_said
 from .request_run import last_words
 from .tool_parts import Records
-from .translator import Translator
+from .translator import ArtifactFile, Translator
+
+Files = dict[str, ArtifactFile] | None
 
 
 class _AssistantMessage:
@@ -33,10 +34,9 @@ class _AssistantMessage:
         for chunk in translator.start(message_id):
             self._fold.feed(chunk)
 
-    async def feed(self, event: Event, chat: Chat) -> None:
+    def feed(self, event: Event, files: Files) -> None:
         ids = MessageIds.of(event)
         self._ended_by, self._failure = ids.ended_by or self._ended_by, ids.failure or self._failure
-        files = await chat.files(event.actions.artifact_delta)
         for chunk in self._translator.feed(event, files, records=self._records):
             self._fold.feed(chunk)
 
@@ -83,11 +83,14 @@ async def _replayed(
     translator: Translator, chat: Chat, events: list[Event], message_id: str, records: Records
 ) -> list[AnyChunk]:
     chunks = translator.start(message_id)
-    for event in kept_events(events):
-        if message_id_of(event) == message_id:
-            files = await chat.files(event.actions.artifact_delta)
-            chunks += translator.feed(event, files, records=records)
+    told = [event for event in kept_events(events) if message_id_of(event) == message_id]
+    for event, files in zip(told, await _files_of(chat, told), strict=True):
+        chunks += translator.feed(event, files, records=records)
     return chunks
+
+
+async def _files_of(chat: Chat, events: list[Event]) -> list[Files]:
+    return await chat.files_of([event.actions.artifact_delta for event in events])
 
 
 async def encode_history(
@@ -103,6 +106,7 @@ async def encode_history(
     answers: dict[str, _AssistantMessage] = {}
     kept = kept_events(events)
     user_ids = _user_message_ids(kept)
+    found_files = await _files_of(chat, kept)
     for place, event in enumerate(kept):
         message_id = message_id_of(event)
         if event.author == "user":
@@ -119,7 +123,7 @@ async def encode_history(
             ids = MessageIds.of(event)
             answer = answers[message_id] = _AssistantMessage(message_id, new_translator(ids), records)
             messages.insert(_place_after(messages, ids.user_message_id), answer)
-        await answer.feed(event, chat)
+        answer.feed(event, found_files[place])
     told = [m.message() if isinstance(m, _AssistantMessage) else m for m in messages]
     return [message for message in told if message["parts"] and message["id"] != running]
 
@@ -198,15 +202,3 @@ def find_turn(events: list[Event], message_id: str) -> PastTurn | None:
                 said=MessageIds.of(event).said,
             )
     return None
-
-
-def title_of(messages: list[UIMessage]) -> str:
-    """What the user began with, in a line."""
-    first = next((message for message in messages if message["role"] == "user"), None)
-    said = " ".join(part["text"] for part in first["parts"] if part["type"] == "text") if first else ""
-    line = " ".join(said.split())
-    return line if len(line) <= 80 else f"{line[:79]}…"
-
-
-def waits_for_the_user(messages: list[UIMessage]) -> bool:
-    return any(part.get("state") in OPEN_STATES for message in messages for part in message["parts"])

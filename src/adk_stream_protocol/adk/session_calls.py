@@ -70,6 +70,16 @@ class _Session:
             self.inputs[key] = call
 
 
+def open_questions(chat: Chat, events: list[Event]) -> list[Approval]:
+    """What nodes of workflows ask the user in these events, and nobody has answered."""
+    session = _Session(events, chat.control_flow)
+    return [
+        _input_request(chat.key, key, call, session.calls[key][2])
+        for key, call in session.inputs.items()
+        if key not in session.results
+    ]
+
+
 def find_session_calls(chat: Chat, events: list[Event], records: Iterable[Approval]) -> list[SessionCall]:
     """In the order of the session."""
     session = _Session(events, chat.control_flow)
@@ -100,7 +110,7 @@ def find_session_calls(chat: Chat, events: list[Event], records: Iterable[Approv
 
 
 def _input_request(chat: ChatKey, key: CallKey, call: types.FunctionCall, event: Event) -> Approval:
-    """A node of a workflow asks the user without any tool, so that nothing is recorded of it before its answer."""
+    """A node of a workflow asks the user without any tool: nobody has recorded it in chats of older versions."""
     return Approval(
         chat=chat,
         call=key,

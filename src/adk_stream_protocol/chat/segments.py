@@ -1,7 +1,7 @@
 """The segments of request mode: how a run is started, and how a message goes on after answers or after a crash."""
 
 import asyncio
-from collections.abc import AsyncGenerator, Callable, Sequence
+from collections.abc import AsyncGenerator, Callable, Collection, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -16,11 +16,11 @@ from ..adk.translator import Translator
 from ..chunk_log import ChunkLog
 from ..limits import Limits
 from ..protocol.answers import Answer
-from ..protocol.approvals import ChatKey
+from ..protocol.approvals import CallKey, ChatKey
 from ..protocol.chunks import SdkVersion
 from ..protocol.messages import ApprovalStyle
-from ..store.base import Store
-from .answers import MessageToContinue, continue_message
+from ..store.base import Store, load_results
+from .answers import MessageToContinue, continue_message, with_results
 from .leases import ChatLeases
 from .prepared import Prepared, decode_prepared, encode_prepared
 
@@ -70,8 +70,11 @@ class Segments:
             control_flow=chat.control_flow,
         )
 
-    async def records(self, chat: ChatKey) -> Records:
-        return {record.call: record for record in (await self._store.read(chat)).approvals}
+    async def records(self, chat: ChatKey, calls: Collection[CallKey] | None = None) -> Records:
+        """All of the chat's; with the results of these calls, or of all."""
+        records = {record.call: record for record in (await self._store.read(chat)).approvals}
+        await load_results(self._store, chat, records, list(records) if calls is None else calls)
+        return records
 
     async def continue_lost(self, chat: Chat, choose: Callable[[Sequence[SessionCall]], SessionCall | None]) -> None:
         """Go on with a message whose run was lost, if there is anything to go on with."""
@@ -107,7 +110,8 @@ class Segments:
     ) -> ChunkLog | None:
         """The log of the next segment; None if there is nothing that ADK has not been told."""
         async with self.ending_at_failure(leased):
-            calls = [call for call in calls if call.message_id == asked.message_id]
+            of_message = [call for call in calls if call.message_id == asked.message_id]
+            calls = await with_results(self._store, chat.key, of_message, leased.records)
             shown = next((MessageIds.of(event) for event in events if message_id_of(event) == asked.message_id), None)
             shown = shown or MessageIds(user_message_id=None, message_id=None)
             ids = MessageIds(

@@ -67,7 +67,7 @@ def build_router(bridge: ChatBridge, prefix: str) -> APIRouter:
     async def chats(request: Request) -> Response:
         """The caller's chats."""
         user = await bridge.identify(request)
-        return _json(await bridge.chats(user, request.url.path))
+        return _json(await bridge.chats(user))
 
     async def delete(request: Request) -> Response:
         """Forget a chat."""
