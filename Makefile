@@ -87,6 +87,7 @@ bench: .bench-venv/.ready
 	@.bench-venv/bin/python benchmarks/run.py $(ARGS)
 	@$(BIN)/python benchmarks/long_chat.py
 	@$(BIN)/python benchmarks/live_audio.py
+	@$(BIN)/python benchmarks/chat_list.py
 
 test-gemini: setup
 	@$(RUN) $(BIN)/python -m pytest -q -rs tests/gemini

@@ -70,6 +70,15 @@ class _Session:
             self.inputs[key] = call
 
 
+def calls_made(events: list[Event]) -> frozenset[CallKey]:
+    """All of them, but those that a rewind took back."""
+    return frozenset(
+        CallKey(event.invocation_id, call.id or "")
+        for event in kept_events(events)
+        for call in event.get_function_calls()
+    )
+
+
 def open_questions(chat: Chat, events: list[Event]) -> list[Approval]:
     """What nodes of workflows ask the user in these events, and nobody has answered."""
     session = _Session(events, chat.control_flow)

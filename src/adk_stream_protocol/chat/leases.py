@@ -25,10 +25,12 @@ Run = RequestRun | LiveRun
 Change = tuple[Approval, Approval]
 
 _NOT_TAKEN_UP = "This call was not run: the server failed before it began."
-_TAKEN_BACK = "what the user had said was taken back"
+_TAKEN_BACK = "This call was not run: what the user had said was taken back."
 _NOT_ASKED = "the server failed before anybody was asked"
 _STOPPING_S = 5  # what it may take to end a run whose tools have ended
 _FIRST_LOOK_S, _LONGEST_LOOK_S = 0.05, 1.0  # at a chat of another worker's, of whose end nobody tells us
+
+_NO_MORE = "what the user had said was taken back"
 
 
 class ChatLeases:
@@ -236,15 +238,15 @@ class ChatLeases:
                 lambda found, _: approvals.give_up(found, result=result),
             )
 
-    async def take_back(self, leased: LeasedChat, kept: frozenset[CallKey]) -> None:
-        """Calls that a rewind took back are not in the session any more: nobody goes on with them, nobody is asked
-        about them, and the session is owed nothing."""
+    async def take_back(self, leased: LeasedChat, made: Collection[CallKey]) -> None:
+        """Calls that a rewind took back are not among those of the session any more: nobody goes on with them, nobody
+        is asked about them, and the session is owed nothing."""
 
         def refuse(found: Approval, now: float) -> Approval:
-            return approvals.refuse(found, reason=_TAKEN_BACK, now=now)
+            return approvals.refuse(found, reason=_NO_MORE, now=now)
 
-        gone = [call for call, found in leased.records.items() if call not in kept and found.delivered is not True]
-        await self.give_up(leased, gone, f"This call was not run: {_TAKEN_BACK}.")
+        gone = [call for call, found in leased.records.items() if call not in made and found.delivered is not True]
+        await self.give_up(leased, gone, _TAKEN_BACK)
         for call in gone:
             if refuse(leased.records[call], leased.now) is not leased.records[call]:
                 await self._settle(leased, call, refuse)

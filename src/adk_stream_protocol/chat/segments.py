@@ -10,7 +10,7 @@ from ..adk.chat import Chat, MessageIds, message_id_of
 from ..adk.leased_chat import LeasedChat
 from ..adk.request_run import RequestRun, RunRequest
 from ..adk.run_config import effective_run_config
-from ..adk.session_calls import SessionCall, find_session_calls
+from ..adk.session_calls import SessionCall, calls_made, find_session_calls
 from ..adk.tool_parts import Records
 from ..adk.translator import Translator
 from ..chunk_log import ChunkLog
@@ -102,7 +102,7 @@ class Segments:
         session = await chat.load()
         events = session.events if session else []
         calls = find_session_calls(chat, events, leased.records.values())
-        await self._leases.take_back(leased, frozenset(call.key for call in calls))
+        await self._leases.take_back(leased, calls_made(events))
         return events, calls
 
     async def go_on(

@@ -15,7 +15,7 @@ from ..adk.live_run import LiveRun
 from ..adk.live_segments import LiveListener
 from ..adk.policy import ApprovalPolicy
 from ..adk.request_run import RESTARTING, RequestRun, RunRequest, SaidBefore
-from ..adk.session_calls import Events, find_session_calls
+from ..adk.session_calls import Events, calls_made
 from ..chunk_log import Reading
 from ..errors import BridgeError, MalformedRequest, NotFound, RunActive, StoreUnavailable
 from ..limits import Limits
@@ -126,8 +126,7 @@ class ChatTurns:
                 if turn.again == "regenerate":
                     content, user_message_id, said = past.content, past.user_message_id, past.said
                 await chat.rewind_before(past.invocation_id)
-                kept = find_session_calls(chat, before_invocation(events, past.invocation_id), leased.records.values())
-                await self._leases.take_back(leased, frozenset(call.key for call in kept))
+                await self._leases.take_back(leased, calls_made(before_invocation(events, past.invocation_id)))
             elif not turn.parts:
                 raise NotFound
             # else the message never got here, or its chat was deleted: it is as good as new
