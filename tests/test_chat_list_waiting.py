@@ -22,6 +22,7 @@ from adk_stream_protocol.protocol.approvals import State
 from adk_stream_protocol.protocol.outcome import OPEN_STATES
 from adk_stream_protocol.store.memory import MemoryStore
 from adk_stream_protocol.testing import ScriptedModel, call
+from live.live_pages import live_world, play
 from support.conversations import Conversation, conversation, run
 from support.pages import Clock, Till, page
 from support.records import CHAT
@@ -237,3 +238,38 @@ def test_what_is_asked_before_a_turn_that_is_taken_back_goes_on_waiting() -> Non
             assert states == [State.PENDING, State.DENIED]
 
     run(scenario)
+
+
+# -- live sessions ----------------------------------------------------------------------------------------------------
+
+
+def test_a_live_session_names_its_chat_and_says_that_it_waits() -> None:
+    async def scenario() -> None:
+        sessions = CountedSessions()
+        async with live_world([call("pay", amount=5)], "Paid.", tools=(Till().gated,), sessions=sessions) as world:
+            async with world.socket() as at:
+                await at.say("Pay five.")
+                assert await waits(world.chat)
+                at.decide("pay")
+                await at.answer()
+                assert not await waits(world.chat)
+            await world.run_ended()
+            sessions.loads = 0
+            assert [entry["title"] for entry in await world.chat.chats()] == ["Pay five."]
+            assert sessions.loads == 0
+
+    play(scenario)
+
+
+def test_a_live_session_that_no_list_has_seen_has_its_title() -> None:
+    async def scenario() -> None:
+        sessions = CountedSessions()
+        async with live_world("Hello.", sessions=sessions) as world:
+            async with world.socket() as at:
+                await at.say("  Hello\n there ")
+            await world.run_ended()
+            sessions.loads = 0
+            assert [entry["title"] for entry in await world.chat.chats()] == ["Hello there"]
+            assert sessions.loads == 0
+
+    play(scenario)
