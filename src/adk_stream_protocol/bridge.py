@@ -4,8 +4,7 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Collection, Sequence
 from contextlib import suppress
-from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any, TypedDict
+from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 from starlette.requests import HTTPConnection, Request
@@ -15,13 +14,14 @@ from .access import Access
 from .adk.chat import Chat
 from .adk.control_flow import control_flow_by_author
 from .adk.gate import ApprovalGate
-from .adk.history import encode_history, title_of, waits_for_the_user
+from .adk.history import encode_history
 from .adk.live_run import LiveRun
 from .adk.live_segments import LiveListener
 from .adk.policy import ApprovalPolicy
 from .adk.runner import AgentLike, build_runner
 from .chat.hooks import Prepare, UserId, ask_prepare, ask_user_id
 from .chat.leases import ChatLeases
+from .chat.listing import ChatList, ChatSummary
 from .chat.live import LiveChats
 from .chat.prepared import Prepared
 from .chat.recovery import Recovery
@@ -43,22 +43,12 @@ if TYPE_CHECKING:
     from fastapi import APIRouter
     from google.adk.agents.run_config import RunConfig
     from google.adk.artifacts import BaseArtifactService
-    from google.adk.events import Event
     from google.adk.memory import BaseMemoryService
     from google.adk.sessions import BaseSessionService
 
 logger = logging.getLogger(__name__)
 
 _DELETE_S = 5  # how long a deletion waits for a run of another worker's
-
-
-class ChatSummary(TypedDict):
-    """One line of the list of chats."""
-
-    id: str
-    title: str
-    updatedAt: str
-    waiting: bool
 
 
 class ChatBridge:
@@ -116,6 +106,12 @@ class ChatBridge:
         self._turns = ChatTurns(self._store, self._leases, policy, self.limits, self._segments)
         self._recovery = Recovery(self._store, self._segments, self._lost_chat, self.limits.lease_s)
         self._live = LiveChats(self._store, gate, self._leases, self._segments, self.limits, run_config)
+        self._list = ChatList(
+            self._runner,
+            self._store,
+            lambda key: self._chat(key.user_id, key.chat_id, ""),
+            self.limits.max_listed_chats,
+        )
         self._draining: asyncio.Task[None] | None = None
         self.before_drain: list[Callable[[], None]] = []
         """What its transports tell their clients before streams are ended."""
@@ -280,41 +276,18 @@ class ChatBridge:
         if session is None:
             raise NotFound
         version = decode_sdk_version(None, connection.headers.get("x-ai-sdk-version"))
-        return await self._history(chat, session.events, version, running), running
-
-    async def _history(
-        self, chat: Chat, events: "list[Event]", sdk_version: SdkVersion | None, running: str | None
-    ) -> list[UIMessage]:
-        return await encode_history(
+        history = await encode_history(
             chat,
-            [*events, *self._live.announced(chat.key)],
-            new_translator=lambda ids: self._segments.new_translator(chat, ids, sdk_version),
+            [*session.events, *self._live.announced(chat.key)],
+            new_translator=lambda ids: self._segments.new_translator(chat, ids, version),
             records=await self._segments.records(chat.key),
             running=running,
         )
+        return history, running
 
-    async def chats(self, user: str, files_root: str) -> list[ChatSummary]:
+    async def chats(self, user: str) -> list[ChatSummary]:
         """The user's newest chats, newest first."""
-        listed = await self._runner.session_service.list_sessions(app_name=self._runner.app_name, user_id=user)
-        newest = sorted(listed.sessions, key=lambda session: session.last_update_time, reverse=True)
-        summaries: list[ChatSummary] = []
-        for session in [session for session in newest if is_chat_id(session.id)][: self.limits.max_listed_chats]:
-            chat = self._chat(user, session.id, files_root)
-            loaded = await chat.load()
-            if loaded is None:  # deleted meanwhile
-                continue
-            run = self._leases.get(chat.key)
-            told = await self._history(chat, loaded.events, None, run.message_id if run is not None else None)
-            updated_at = datetime.fromtimestamp(loaded.last_update_time, UTC).isoformat(timespec="milliseconds")
-            summaries.append(
-                {
-                    "id": session.id,
-                    "title": title_of(told),
-                    "updatedAt": updated_at.replace("+00:00", "Z"),
-                    "waiting": waits_for_the_user(told),
-                }
-            )
-        return summaries
+        return await self._list.of(user)
 
     async def delete(self, user: str, chat_id: str) -> None:
         """Forget a chat. What runs in it is stopped, after the tools that have begun; nothing else runs meanwhile. If

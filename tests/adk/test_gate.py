@@ -15,6 +15,7 @@ from adk_stream_protocol.store.memory import MemoryStore
 from adk_stream_protocol.testing import ScriptedModel, call
 from support.conversations import asked_parts, run
 from support.pages import Clock, Page, Till, page, results_told
+from support.records import read_whole
 
 CHAT = ChatKey("helper", "ann", "c1")
 
@@ -180,7 +181,7 @@ def test_a_tool_that_asks_a_second_time_is_told_that_it_cannot() -> None:
             words = "This call was not completed: a tool cannot ask for approval a second time."
             assert at.part("book")["errorText"] == words
             assert results_told(at.chat.model) == [{"error": words}]
-            (recorded,) = (await store.read(CHAT)).approvals
+            (recorded,) = await read_whole(store, CHAT)
             assert recorded.state is State.FAILED
             assert recorded.result == {"response": {"error": words}, "state": {"asked": 2}}
             await at.is_what_a_reload_shows()

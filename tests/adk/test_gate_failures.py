@@ -20,6 +20,7 @@ from adk_stream_protocol.store.memory import MemoryStore
 from adk_stream_protocol.testing import ScriptedModel, call
 from support.conversations import Endless, asked_parts, run, until
 from support.pages import Page, Till, page, results_told
+from support.records import read_whole
 
 CHAT = ChatKey("helper", "ann", "c1")
 STORE_DOWN = "This call was not run: approvals cannot be recorded right now."
@@ -276,7 +277,7 @@ def test_a_failure_that_a_callback_answers_is_recorded_as_a_failure_all_the_same
             await at.say("Pay.")
             assert (await at.chat.post(await decides(at))).text == "Tomorrow."
             assert results_told(model) == [{"status": "try again tomorrow"}]
-            (recorded,) = (await store.read(CHAT)).approvals
+            (recorded,) = await read_whole(store, CHAT)
             assert recorded.state is State.FAILED
             assert recorded.result == {"response": {"error": "The tool pay failed."}, "state": {}}
             assert logged(caplog) == []

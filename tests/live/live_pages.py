@@ -26,6 +26,7 @@ from support.apps import app_of, user_of
 from support.conversations import Conversation, asked_parts, end_soon, other_tasks
 from support.live_client import LiveClient, live_socket
 from support.pages import Page
+from support.records import read_whole
 
 both_families = pytest.mark.parametrize("family", ["2.5", "3"])
 
@@ -149,7 +150,7 @@ class World:
 
     async def records(self) -> list[Approval]:
         app_name = self.chat.runner.app_name
-        return list((await self.store.read(ChatKey(app_name, "ann", "c1"))).approvals)
+        return await read_whole(self.store, ChatKey(app_name, "ann", "c1"))
 
     async def states(self) -> list[str]:
         return [found.state for found in await self.records()]

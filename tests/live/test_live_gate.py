@@ -35,6 +35,7 @@ from live.live_pages import (
 )
 from support.conversations import run
 from support.pages import Page, Till, page
+from support.records import read_whole
 
 FAILED = {"error": "The tool pay failed."}
 NOT_APPROVED = {"error": "This call was not run: nobody has approved it."}
@@ -286,7 +287,7 @@ def test_an_approved_long_running_call_without_a_result_is_done_in_request_mode(
             await at.say("Ask.")
             at.decide("ask_boss")
             await at.answer()
-            found = (await store.read(CHAT)).approvals
+            found = await read_whole(store, CHAT)
             assert [(each.state, each.result["response"]) for each in found] == [(State.DONE, None)]
             assert asked == ["asked"]
 

@@ -253,6 +253,6 @@ def test_its_tables_are_told_apart_from_all_others(databases: Stores) -> None:
         async with engine.connect() as connection:
             tables = await connection.run_sync(lambda sync: inspect(sync).get_table_names())
         await engine.dispose()
-        assert sorted(tables) == ["adk_stream_approvals", "adk_stream_audit", "adk_stream_leases"]
+        assert sorted(tables) == [f"adk_stream_{name}" for name in ("approvals", "audit", "chats", "leases")]
 
     run(scenario)

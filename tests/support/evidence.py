@@ -13,6 +13,7 @@ from starlette.types import ASGIApp
 from adk_stream_protocol.protocol.approvals import Approval, CallKey, ChatKey
 from adk_stream_protocol.store.base import AuditEntry, Store
 from support.asgi import exchange
+from support.records import read_whole
 from support.tool_log import ToolRun
 
 
@@ -84,7 +85,7 @@ async def look_into(store: Store, sessions: BaseSessionService, chat: ChatKey, *
     session = await sessions.get_session(app_name=app_name, user_id=user_id, session_id=chat_id)
     return World(
         chat=chat,
-        records=(await store.read(chat)).approvals,
+        records=await read_whole(store, chat),
         audit=await store.audit(chat),
         events=session.events if session else (),
         **seen,

@@ -50,9 +50,9 @@ class Store(MemoryStore):
         self._reach("renew")
         return await super().renew(lease, lasts_s)
 
-    async def release(self, lease: Lease, delivered: Collection[CallKey] = ()) -> None:
+    async def release(self, lease: Lease, delivered: Collection[CallKey] = (), title: str | None = None) -> None:
         self._reach("release")
-        await super().release(lease, delivered)
+        await super().release(lease, delivered, title)
 
     async def the_call(self) -> Approval:
         return (await self.read(CHAT)).approvals[0]

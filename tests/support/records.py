@@ -3,6 +3,7 @@
 from typing import Any
 
 from adk_stream_protocol.protocol.approvals import Approval, CallKey, ChatKey, State
+from adk_stream_protocol.store.base import Store, load_results
 
 CHAT = ChatKey("helper", "ann", "c1")
 
@@ -15,3 +16,10 @@ def record(call_id: str = "1", state: State = State.PENDING, invocation_id: str 
 
 def paid(call_id: str = "1", **fields: Any) -> Approval:
     return record(call_id, State.DONE, approved=True, result={"response": {"paid": 5}, "state": {}}, **fields)
+
+
+async def read_whole(store: Store, chat: ChatKey = CHAT) -> list[Approval]:
+    """Also the results that are delivered."""
+    records = {found.call: found for found in (await store.read(chat)).approvals}
+    await load_results(store, chat, records, list(records))
+    return list(records.values())

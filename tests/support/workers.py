@@ -19,6 +19,7 @@ from adk_stream_protocol.testing import Answer, ScriptedModel
 from support.apps import app_of, user_of
 from support.conversations import Conversation, end_soon
 from support.pages import Clock, Page
+from support.records import read_whole
 
 CHAT = ChatKey("helper", "ann", "c1")
 
@@ -55,7 +56,7 @@ class Workers:
         return Page(Conversation(app_of(bridge), bridge))
 
     async def records(self) -> list[Approval]:
-        return list((await self.store.read(CHAT)).approvals)
+        return await read_whole(self.store, CHAT)
 
     async def states(self) -> list[State]:
         return [record.state for record in await self.records()]

@@ -1,5 +1,6 @@
 """One chat of one user, as ADK keeps it: a session, and the artifacts beside it."""
 
+import asyncio
 import logging
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -18,6 +19,8 @@ from .event_parts import METADATA_KEY, ControlFlow
 from .translator import ArtifactFile
 
 logger = logging.getLogger(__name__)
+
+_LOOKUPS_AT_ONCE = 8  # of artifacts, which may lie in a bucket
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -88,6 +91,12 @@ async def find_event(events: Sequence[Event], is_meant: Callable[[Event], bool])
         if is_meant(event):
             return event
     return None
+
+
+def before_invocation(events: list[Event], invocation_id: str) -> list[Event]:
+    """What a rewind leaves."""
+    place = next((place for place, event in enumerate(events) if event.invocation_id == invocation_id), len(events))
+    return events[:place]
 
 
 async def find_repeated(events: list[Event], ids: MessageIds) -> tuple[str, bool] | None:
@@ -184,19 +193,28 @@ class Chat:
 
     async def files(self, delta: Mapping[str, int]) -> dict[str, ArtifactFile] | None:
         """Where the artifacts that an event names are to be found, by file name."""
+        return (await self.files_of([delta]))[0]
+
+    async def files_of(self, deltas: Sequence[Mapping[str, int]]) -> list[dict[str, ArtifactFile] | None]:
+        """The same for many events, whose artifacts are looked up together."""
         service = self.runner.artifact_service
-        if not delta or service is None:
-            return None
-        files: dict[str, ArtifactFile] = {}
-        for filename, version in delta.items():
+        if service is None:
+            return [None] * len(deltas)
+        at_once = asyncio.Semaphore(_LOOKUPS_AT_ONCE)
+
+        async def look_up(filename: str, version: int) -> ArtifactFile:
             try:
-                saved = await service.get_artifact_version(**self._key, filename=filename, version=version)
+                async with at_once:
+                    saved = await service.get_artifact_version(**self._key, filename=filename, version=version)
             except Exception as error:  # the bytes can be asked for later; what was done must be told now
                 logger.error("an artifact was not looked up: %s", type(error).__qualname__)
                 saved = None
             media_type = (saved.mime_type if saved else None) or "application/octet-stream"
-            files[filename] = ArtifactFile(f"{self.files_url}/{quote(filename, safe='')}?version={version}", media_type)
-        return files
+            return ArtifactFile(f"{self.files_url}/{quote(filename, safe='')}?version={version}", media_type)
+
+        named = {named: None for delta in deltas for named in delta.items()}
+        found = dict(zip(named, await asyncio.gather(*(look_up(*each) for each in named)), strict=True))
+        return [{each[0]: found[each] for each in delta.items()} or None for delta in deltas]
 
     async def load_file(self, filename: str, version: int | None) -> tuple[bytes, str] | None:
         """An artifact's bytes and media type."""

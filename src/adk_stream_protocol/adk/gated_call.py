@@ -142,7 +142,7 @@ class GatedCall:
         """Somebody has confirmed it: None if it may run now, or what ADK is told instead. The record counts, not what
         ADK was told."""
         record = self.record
-        if record is None or record.state is State.PENDING:  # it may have been decided elsewhere
+        if record is None or record.state is State.PENDING or record.lacks_result:  # it may have been decided elsewhere
             record = await self._read_again()
         digest = digest_of_call(self.tool.name, arguments)
         if record is None or record.digest != digest or record.state is State.PENDING:

@@ -15,12 +15,13 @@ from ..loop_share import LoopShare
 from ..protocol.approvals import Approval
 from ..protocol.chunks import AnyChunk
 from ..protocol.fold import MessageFold, Part, UIMessage
-from ..protocol.outcome import OPEN_STATES
 from .chat import Chat, MessageIds, kept_events, message_id_of, user_message_id_of
 from .event_parts import data_file, is_said
 from .request_run import last_words
 from .tool_parts import Records
-from .translator import Translator
+from .translator import ArtifactFile, Translator
+
+Files = dict[str, ArtifactFile] | None
 
 
 class _AssistantMessage:
@@ -35,10 +36,9 @@ class _AssistantMessage:
         for chunk in translator.start(message_id):
             self._fold.feed(chunk)
 
-    async def feed(self, event: Event, chat: Chat) -> None:
+    def feed(self, event: Event, files: Files) -> None:
         ids = MessageIds.of(event)
         self._ended_by, self._failure = ids.ended_by or self._ended_by, ids.failure or self._failure
-        files = await chat.files(event.actions.artifact_delta)
         for chunk in self._translator.feed(event, files, records=self._records):
             self._fold.feed(chunk)
 
@@ -88,12 +88,15 @@ async def _replayed(
     translator: Translator, chat: Chat, events: list[Event], message_id: str, records: Records
 ) -> list[AnyChunk]:
     chunks, share = translator.start(message_id), LoopShare()
-    for event in await kept_events(events, share):
+    told = [event for event in await kept_events(events, share) if message_id_of(event) == message_id]
+    for event, files in zip(told, await _files_of(chat, told), strict=True):
         await share.give_way()
-        if message_id_of(event) == message_id:
-            files = await chat.files(event.actions.artifact_delta)
-            chunks += translator.feed(event, files, records=records)
+        chunks += translator.feed(event, files, records=records)
     return chunks
+
+
+async def _files_of(chat: Chat, events: list[Event]) -> list[Files]:
+    return await chat.files_of([event.actions.artifact_delta for event in events])
 
 
 async def encode_history(
@@ -126,6 +129,7 @@ async def _read_messages(
     answers: dict[str, _AssistantMessage] = {}
     kept = await kept_events(events, share)
     user_ids = await _user_message_ids(kept, share)
+    found_files = await _files_of(chat, kept)
     for place, event in enumerate(kept):
         await share.give_way()
         message_id = message_id_of(event)
@@ -140,7 +144,7 @@ async def _read_messages(
             ids = MessageIds.of(event)
             answer = answers[message_id] = _AssistantMessage(message_id, new_translator(ids), records)
             messages.add_answer(answer, ids.user_message_id)
-        await answer.feed(event, chat)
+        answer.feed(event, found_files[place])
     return messages.in_order()
 
 
@@ -258,15 +262,3 @@ async def find_turn(events: list[Event], names: Iterable[str]) -> PastTurn | Non
                     said=MessageIds.of(event).said,
                 )
     return None
-
-
-def title_of(messages: list[UIMessage]) -> str:
-    """What the user began with, in a line."""
-    first = next((message for message in messages if message["role"] == "user"), None)
-    said = " ".join(part["text"] for part in first["parts"] if part["type"] == "text") if first else ""
-    line = " ".join(said.split())
-    return line if len(line) <= 80 else f"{line[:79]}…"
-
-
-def waits_for_the_user(messages: list[UIMessage]) -> bool:
-    return any(part.get("state") in OPEN_STATES for message in messages for part in message["parts"])

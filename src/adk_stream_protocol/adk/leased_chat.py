@@ -13,6 +13,7 @@ from ..protocol.approvals import Approval, CallKey, ChatKey, State
 from ..store.base import Lease, Snapshot
 from .call_ids import CallIds
 from .live_session import LiveSession
+from .title import title_of
 
 
 async def _take(_: Session) -> None:
@@ -35,6 +36,10 @@ class LeasedChat:
     """Calls whose outcome stands in the session. The store learns it when the lease is given back."""
     on_user_message: Callable[[Session], Awaitable[None]] = _take
     """Called with ADK's session before the user's words are put into it."""
+    begun: Session | None = None
+    """ADK's session, in which the words of this run are the first."""
+    questions: dict[CallKey, Approval] = field(default_factory=dict[CallKey, Approval])
+    """What nodes of workflows ask the user. No tool does, so that nobody has written it down."""
     call_ids: CallIds = field(default_factory=lambda: CallIds(()))
     unasked: set[CallKey] = field(default_factory=set[CallKey])
     """Calls that are recorded as asked, while ADK's question has not come out yet."""
@@ -53,6 +58,10 @@ class LeasedChat:
     @property
     def key(self) -> ChatKey:
         return self.lease.chat
+
+    async def title(self) -> str | None:
+        """What the chat is called from now on; None if this run changes nothing about it."""
+        return await title_of(self.begun.events) if self.begun is not None else None
 
     @classmethod
     def taken(cls, lease: Lease, snapshot: Snapshot) -> "LeasedChat":

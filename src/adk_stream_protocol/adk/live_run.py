@@ -351,6 +351,8 @@ class LiveRun:
         try:
             if not self._leased.is_lost:
                 await self._keep_what_was_said()
+                if self._run_config.get_session_config is None:
+                    self._leased.begun = self._segments.session
                 for call in self._segments.announced:  # nobody can go on with those
                     await self._services.refuse(call, ENDED)
                 await self._services.park()

@@ -23,6 +23,8 @@ from .chat import Chat, MessageIds, find_repeated
 from .event_parts import as_dict, is_frameworks_own
 from .failures import public_failure_text
 from .leased_chat import LeasedChat
+from .session_calls import open_questions
+from .title import title_of
 from .tool_parts import Records
 from .translator import Translator
 
@@ -126,6 +128,9 @@ class RequestRun:
         repeated = await find_repeated(session.events, self.ids) if self.ids.user_message_id is not None else None
         if repeated is not None and not self.is_accepted.done():
             raise SaidBefore(repeated[0], is_same=repeated[1])
+        sees_all = self._request.run_config.get_session_config is None
+        if sees_all and not self._request.answered and await title_of(session.events) is None:
+            self._leased.begun = session
         self._accept()
 
     def _accept(self) -> None:
@@ -247,14 +252,17 @@ class RequestRun:
                 if event.partial:  # nearly all of them, and never with artifacts
                     self._write(self._translator.feed(event))
                 else:
-                    self._note_stored(event)
+                    await self._note_stored(event)
                     files = await chat.files(event.actions.artifact_delta)
                     self._write(self._translator.feed(event, files, records=leased.records))
 
-    def _note_stored(self, event: Event) -> None:
+    async def _note_stored(self, event: Event) -> None:
         for response in event.get_function_responses():
             if response.id not in event.actions.requested_tool_confirmations:
-                self._leased.store_result(CallKey(event.invocation_id, response.id or ""))
+                call = CallKey(event.invocation_id, response.id or "")
+                self._leased.store_result(call)
+                self._leased.questions.pop(call, None)
+        self._leased.questions |= {asked.call: asked for asked in await open_questions(self._chat, [event])}
         for call in event.get_function_calls():
             if call.name == CONFIRMATION and is_frameworks_own(event, call):
                 original = as_dict(as_dict(call.args).get("originalFunctionCall"))

@@ -77,16 +77,40 @@ class _Session:
             self.inputs[key] = call
 
 
-async def find_session_calls(chat: Chat, events: list[Event], records: Iterable[Approval]) -> list[SessionCall]:
-    """In the order of the session."""
-    recorded = {record.call: record for record in records}  # before others get their turn: there may be more by then
+async def calls_made(events: list[Event]) -> frozenset[CallKey]:
+    """All of them, but those that a rewind took back."""
+    made, share = set[CallKey](), LoopShare()
+    for event in await kept_events(events, share):
+        await share.give_way()
+        made |= {CallKey(event.invocation_id, call.id or "") for call in event.get_function_calls()}
+    return frozenset(made)
+
+
+async def open_questions(chat: Chat, events: list[Event]) -> list[Approval]:
+    """What nodes of workflows ask the user in these events, and nobody has answered."""
+    session = await _read_session(chat, events)
+    return [
+        _input_request(chat.key, key, call, session.calls[key][2])
+        for key, call in session.inputs.items()
+        if key not in session.results
+    ]
+
+
+async def _read_session(chat: Chat, events: list[Event]) -> _Session:
     session, share = _Session(chat.control_flow), LoopShare()
     for event in await kept_events(events, share):
         await share.give_way()
         session.read(event)
+    return session
+
+
+async def find_session_calls(chat: Chat, events: list[Event], records: Iterable[Approval]) -> list[SessionCall]:
+    """In the order of the session."""
+    recorded = {record.call: record for record in records}  # before others get their turn: there may be more by then
+    session = await _read_session(chat, events)
     for key, call in session.inputs.items():
         recorded.setdefault(key, _input_request(chat.key, key, call, session.calls[key][2]))
-    found: list[SessionCall] = []
+    found, share = list[SessionCall](), LoopShare()
     for key, (wire_id, message_id, event) in session.calls.items():
         await share.give_way()
         record = recorded.get(key)
@@ -111,7 +135,7 @@ async def find_session_calls(chat: Chat, events: list[Event], records: Iterable[
 
 
 def _input_request(chat: ChatKey, key: CallKey, call: types.FunctionCall, event: Event) -> Approval:
-    """A node of a workflow asks the user without any tool, so that nothing is recorded of it before its answer."""
+    """A node of a workflow asks the user without any tool: nobody has recorded it in chats of older versions."""
     return Approval(
         chat=chat,
         call=key,

@@ -4,7 +4,7 @@ import hashlib
 import secrets
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any
 
@@ -34,7 +34,7 @@ from ..protocol.nul import has_nul
 from ..protocol.outcome import encode_outcome, results_of
 from ..protocol.replay import ended_calls
 from ..protocol.turn import FileInput, Turn
-from ..store.base import Store, advance
+from ..store.base import Store, advance, load_results
 from .leases import Change
 
 
@@ -71,7 +71,9 @@ async def read_answers(
     # In chats of older versions a call's id means something within its message only.
     in_message = [call for call in asked if call.message_id == turn.message_id]
     decoded = decode_answers(turn.answers or (), in_message or asked)
-    answers = [answer for answer in decoded if not _is_another_output(answer)]
+    repeated = {answer.asked.key: answer.asked.approval for answer in decoded if answer.result is not None}
+    await load_results(store, chat.key, repeated, repeated)
+    answers = [answer for answer in decoded if not _is_another_output(answer, repeated)]
     if not answers:
         raise NotFound
     messages = [answer.asked.message_id for answer in answers]
@@ -86,12 +88,20 @@ async def read_answers(
     return Answered(continued or "", answers, open_calls, changes)
 
 
-def _is_another_output(answer: Answer[SessionCall]) -> bool:
+async def with_results(
+    store: Store, chat: ChatKey, calls: Sequence[SessionCall], records: dict[CallKey, Approval]
+) -> list[SessionCall]:
+    """The calls and their records, with the results that were delivered before."""
+    await load_results(store, chat, records, [call.key for call in calls])
+    return [replace(call, approval=records.get(call.key, call.approval)) for call in calls]
+
+
+def _is_another_output(answer: Answer[SessionCall], records: Records) -> bool:
     """Another output for a call that has one. To send the same again is to ask what became of it."""
     call = answer.asked
     if answer.result is None or call.approval.state is not State.DONE or not call.has_result:
         return False
-    return canonical_json(answer.result) != canonical_json(call.approval.result)
+    return canonical_json(answer.result) != canonical_json(records[call.key].result)
 
 
 def _check_output(answer: Answer[SessionCall], limits: Limits) -> None:
@@ -323,30 +333,25 @@ async def deliver_outcomes(store: Store, chat: Chat, leased: LeasedChat) -> None
     if session is not None:
         calls = await find_session_calls(chat, session.events, leased.records.values())
         ended = [call for call in calls if call.approval.is_final]
-        await chat.append(outcome_events(call for call in ended if call.is_undelivered), session)
+        owed = [call for call in ended if call.is_undelivered]  # some again: a rewind has taken their results back
+        owed = await with_results(store, chat.key, owed, leased.records)
+        await chat.append(outcome_events(owed), session)
         leased.delivered |= {call.key for call in ended}
 
 
 async def refuse_call(store: Store, chat: ChatKey, call: CallKey, reason: str) -> None:
     """Nobody will answer this call any more."""
 
-    def refuse(found: Approval, now: float) -> Approval:
-        if found.state is State.PENDING:
-            return approvals.decide(found, by=chat.user_id, approved=False, now=now, reason=reason)
-        if found.runs == "browser" and found.state is State.APPROVED:
-            return approvals.take_output(found, by=chat.user_id, result={"error": f"Not run: {reason}."}, now=now)
-        return found  # its tool is running, or has run
-
     with suppress(NotAllowed):
-        await advance(store, chat, call, refuse)
+        await advance(store, chat, call, lambda found, now: approvals.refuse(found, reason=reason, now=now))
 
 
 async def park_calls(store: Store, chat: Chat, leased: LeasedChat) -> None:
     """A live session has ended. What it has asked is left as request mode would have left it."""
-    recorded = (await store.read(chat.key)).approvals
-    session = await chat.load() if any(found.approval_id for found in recorded) else None
+    recorded = {found.call: found for found in (await store.read(chat.key)).approvals}
+    session = await chat.load() if any(found.approval_id for found in recorded.values()) else None
     if session is not None:
-        asked = await find_session_calls(chat, session.events, recorded)
+        asked = await find_session_calls(chat, session.events, recorded.values())
         # ADK has held results back for siblings that have none yet. Where there is none, whoever has brought the
         # end about goes on with the call right away, and the model is to hear of it then.
         waiting = {call.asked_by.id for call in asked if not call.has_result and not call.approval.is_final}
@@ -354,6 +359,7 @@ async def park_calls(store: Store, chat: Chat, leased: LeasedChat) -> None:
         ended = [call for call in ended if call.asked_by.id in waiting]
         delivered = {call.key for call in ended}
         parked = parking_events(call for call in asked if call.key not in delivered)
+        ended = await with_results(store, chat.key, ended, recorded)
         await chat.append([*parked, *outcome_events(ended)], session)
         leased.delivered |= delivered
 

@@ -3,8 +3,11 @@
 import asyncio
 import logging
 from collections import Counter
-from collections.abc import AsyncGenerator, Iterator, Sequence
+from collections.abc import AsyncGenerator, Collection, Iterator, Sequence
 from contextlib import asynccontextmanager, suppress
+from typing import Any
+
+import msgspec
 
 from ..adk.gate import ApprovalGate
 from ..adk.leased_chat import LeasedChat
@@ -27,6 +30,8 @@ _TAKEN_BACK = "This call was not run: what the user had said was taken back."
 _NOT_ASKED = "the run ended before anybody was asked"
 _STOPPING_S = 5  # what it may take to end a run whose tools have ended
 _FIRST_LOOK_S, _LONGEST_LOOK_S = 0.05, 1.0  # at a chat of another worker's, of whose end nobody tells us
+
+_NO_MORE = "what the user had said was taken back"
 
 
 class ChatLeases:
@@ -183,20 +188,33 @@ class ChatLeases:
         self._keeper.let_go(leased.lease)
         self._gate.end_run(leased.lease)
         try:
-            await self._release(leased.lease, leased.delivered)
+            await self._release(leased.lease, leased.delivered, await leased.title())
         finally:
             self._set_free(leased.key)
 
     async def end_run(self, leased: LeasedChat, answered: frozenset[CallKey]) -> None:
         """A run is over. Nobody does later what it should have done, unless it leaves that to others."""
-        if self._leases.get(leased.key) is leased and not leased.leaves_calls:
-            await self.give_up(leased, answered, _NOT_TAKEN_UP)
-            await self._refuse_unasked(leased)
+        if self._leases.get(leased.key) is leased:
+            await self._record_questions(leased)
+            if not leased.leaves_calls:
+                await self.give_up(leased, answered, _NOT_TAKEN_UP)
+                await self._refuse_unasked(leased)
         await self.end(leased)
 
-    async def _release(self, lease: Lease, delivered: set[CallKey] | None = None) -> None:
+    async def _record_questions(self, leased: LeasedChat) -> None:
+        """So that a list knows who is waited for. An answer does without."""
+        about: dict[str, Any] = {"message_id": leased.message_id, "prepared": leased.prepared, "delivered": False}
+        for call, question in leased.questions.items():
+            if call not in leased.records:  # a tool has asked otherwise, and the gate has written it down
+                leased.records[call] = msgspec.structs.replace(question, **about)
+                try:
+                    await self._store.add(leased.records[call])
+                except Exception as error:  # whatever a store raises
+                    logger.error("question %s was not recorded: %s", call.call_id, type(error).__qualname__)
+
+    async def _release(self, lease: Lease, delivered: Collection[CallKey] = (), title: str | None = None) -> None:
         try:
-            await self._store.release(lease, delivered or ())
+            await self._store.release(lease, delivered, title)
         except Exception as error:  # whatever a store raises
             logger.error("a lease was not released, and runs out: %s", type(error).__qualname__)
 
@@ -219,9 +237,19 @@ class ChatLeases:
                 lambda found, _: approvals.give_up(found, result=result),
             )
 
-    async def take_back(self, leased: LeasedChat, kept: frozenset[CallKey]) -> None:
-        """Calls that a rewind took back are not in the session any more: nobody goes on with them."""
-        await self.give_up(leased, [call for call in leased.records if call not in kept], _TAKEN_BACK)
+    async def take_back(self, leased: LeasedChat, made: Collection[CallKey]) -> None:
+        """Calls that a rewind took back are not among those of the session any more: nobody goes on with them, nobody
+        is asked about them, and the session is owed nothing."""
+
+        def refuse(found: Approval, now: float) -> Approval:
+            return approvals.refuse(found, reason=_NO_MORE, now=now)
+
+        gone = [call for call, found in leased.records.items() if call not in made and found.delivered is not True]
+        await self.give_up(leased, gone, _TAKEN_BACK)
+        for call in gone:
+            if refuse(leased.records[call], leased.now) is not leased.records[call]:
+                await self._settle(leased, call, refuse)
+        leased.delivered |= {call for call in gone if leased.records[call].is_final}
 
     async def _refuse_unasked(self, leased: LeasedChat) -> None:
         def deny(found: Approval, now: float) -> Approval:

@@ -1,7 +1,7 @@
 """The segments of request mode: how a run is started, and how a message goes on after answers or after a crash."""
 
 import asyncio
-from collections.abc import AsyncGenerator, Callable, Sequence
+from collections.abc import AsyncGenerator, Callable, Collection, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -10,17 +10,17 @@ from ..adk.chat import Chat, MessageIds, find_event, message_id_of
 from ..adk.leased_chat import LeasedChat
 from ..adk.request_run import RequestRun, RunRequest
 from ..adk.run_config import effective_run_config
-from ..adk.session_calls import SessionCall, find_session_calls
+from ..adk.session_calls import SessionCall, calls_made, find_session_calls
 from ..adk.tool_parts import Records
 from ..adk.translator import Translator
 from ..chunk_log import ChunkLog
 from ..limits import Limits
 from ..protocol.answers import Answer
-from ..protocol.approvals import ChatKey
+from ..protocol.approvals import CallKey, ChatKey
 from ..protocol.chunks import SdkVersion
 from ..protocol.messages import ApprovalStyle
-from ..store.base import Store
-from .answers import MessageToContinue, continue_message
+from ..store.base import Store, load_results
+from .answers import MessageToContinue, continue_message, with_results
 from .leases import ChatLeases
 from .prepared import Prepared, decode_prepared, encode_prepared
 
@@ -70,8 +70,11 @@ class Segments:
             control_flow=chat.control_flow,
         )
 
-    async def records(self, chat: ChatKey) -> Records:
-        return {record.call: record for record in (await self._store.read(chat)).approvals}
+    async def records(self, chat: ChatKey, calls: Collection[CallKey] | None = None) -> Records:
+        """All of the chat's; with the results of these calls, or of all."""
+        records = {record.call: record for record in (await self._store.read(chat)).approvals}
+        await load_results(self._store, chat, records, list(records) if calls is None else calls)
+        return records
 
     async def continue_lost(self, chat: Chat, choose: Callable[[Sequence[SessionCall]], SessionCall | None]) -> None:
         """Go on with a message whose run was lost, if there is anything to go on with."""
@@ -99,7 +102,7 @@ class Segments:
         session = await chat.load()
         events = session.events if session else []
         calls = await find_session_calls(chat, events, leased.records.values())
-        await self._leases.take_back(leased, frozenset(call.key for call in calls))
+        await self._leases.take_back(leased, await calls_made(events))
         return events, calls
 
     async def go_on(
@@ -107,7 +110,8 @@ class Segments:
     ) -> ChunkLog | None:
         """The log of the next segment; None if there is nothing that ADK has not been told."""
         async with self.ending_at_failure(leased):
-            calls = [call for call in calls if call.message_id == asked.message_id]
+            of_message = [call for call in calls if call.message_id == asked.message_id]
+            calls = await with_results(self._store, chat.key, of_message, leased.records)
             first = await find_event(events, lambda event: message_id_of(event) == asked.message_id)
             shown = MessageIds.of(first) if first else MessageIds(user_message_id=None, message_id=None)
             ids = MessageIds(

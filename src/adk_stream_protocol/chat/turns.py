@@ -5,9 +5,9 @@ import logging
 import secrets
 from collections.abc import Coroutine
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from ..adk.chat import Chat, MessageIds, find_event, message_id_of
+from ..adk.chat import Chat, MessageIds, before_invocation, find_event, message_id_of
 from ..adk.content import encode_content
 from ..adk.history import find_turn, replay_to_its_end
 from ..adk.leased_chat import LeasedChat
@@ -15,7 +15,7 @@ from ..adk.live_run import LiveRun
 from ..adk.live_segments import LiveListener
 from ..adk.policy import ApprovalPolicy
 from ..adk.request_run import RESTARTING, RequestRun, RunRequest, SaidBefore
-from ..adk.session_calls import Events
+from ..adk.session_calls import Events, calls_made
 from ..chunk_log import Reading
 from ..errors import BridgeError, MalformedRequest, NotFound, RunActive, StoreUnavailable
 from ..limits import Limits
@@ -37,9 +37,6 @@ from .answers import (
 from .leases import ChatLeases
 from .prepared import Prepared, encode_prepared, presentation
 from .segments import Asked, Segments
-
-if TYPE_CHECKING:
-    pass
 
 logger = logging.getLogger(__name__)
 
@@ -121,7 +118,8 @@ class ChatTurns:
             session = await chat.load()
             # The answer may have been given anew meanwhile, by another tab: what it answered is still there.
             named = [name for name in (turn.target_id, turn.message_id) if name is not None]
-            past = await find_turn(session.events, named) if session else None
+            events = session.events if session else []
+            past = await find_turn(events, named)
             if past and not past.is_alone:
                 raise MalformedRequest("What was said in a live session cannot be taken back.")
             if past:
@@ -129,6 +127,8 @@ class ChatTurns:
                     content, user_message_id, said = past.content, past.user_message_id, past.said
                 if not await chat.rewind_before(past.invocation_id):
                     raise NotFound
+                kept = before_invocation(events, past.invocation_id)
+                await self._leases.take_back(leased, await calls_made(kept))
             elif not turn.parts:
                 raise NotFound
             # else the message never got here, or its chat was deleted: it is as good as new
@@ -180,7 +180,7 @@ class ChatTurns:
     async def _require_recorded(self, chat: ChatKey, taken: Answered) -> None:
         """The store has failed at the answers. They may be written all the same, and then nobody says otherwise."""
         try:
-            records = await self._segments.records(chat)
+            records = await self._segments.records(chat, ())
         except StoreUnavailable:
             raise StoreUnavailable(_NOT_KNOWN) from None
         for call in (answer.asked for answer in taken.answers):
@@ -201,7 +201,8 @@ class ChatTurns:
         if leased is None and taken.open_calls:
             live = self._leases.get(chat.key)
             if isinstance(live, LiveRun):
-                records = await self._segments.records(chat.key)
+                answered = [answer.asked.key for answer in taken.answers]
+                records = await self._segments.records(chat.key, answered)
                 known = known_outputs(taken.answers, records)
                 log = await live.take_up(taken.message_id, start_id, taken.open_calls, known, records, by)
                 if log is not None:

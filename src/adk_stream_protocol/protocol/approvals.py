@@ -113,11 +113,30 @@ class Approval(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     asked_payload: Any = None
     """What the tool asks the person to fill in."""
     delivered: bool | None = None
-    """Whether the outcome stands in ADK's session; None if an older version has asked. No move changes it."""
+    """Whether the outcome stands in ADK's session, or needs to no more; None if an older version has asked. No move
+    changes it."""
 
     @property
     def digest(self) -> str:
         return digest_of_call(self.tool, self.arguments)
+
+    @property
+    def due_at(self) -> float | None:
+        """Until when whoever is asked now may answer."""
+        return self.deadline if self.state is State.PENDING else self.browser_deadline
+
+    def is_late(self, now: float) -> bool:
+        return self.due_at is not None and now >= self.due_at
+
+    def waits(self, now: float) -> bool:
+        """Whether somebody is asked, and still has time."""
+        is_open = self.state is State.PENDING or (self.state is State.APPROVED and self.runs == "browser")
+        return is_open and not self.is_late(now)
+
+    @property
+    def lacks_result(self) -> bool:
+        """Whether the store has its result, and did not read it: see `Store.read`."""
+        return self.state in (State.DONE, State.FAILED) and self.result is None
 
     @property
     def is_final(self) -> bool:
@@ -155,7 +174,7 @@ def decide(
     if approval.is_decided:
         return approval
     said: dict[str, Any] = {"approved": approved, "decided_at": now, "decided_by": by, "reason": reason}
-    if _is_late(approval, now):
+    if approval.is_late(now):
         return _moved(approval, Move.EXPIRE, **said)
     if not approved:
         return _moved(approval, Move.DENY, **said)
@@ -165,7 +184,7 @@ def decide(
 
 def expire(approval: Approval, *, now: float) -> Approval:
     """Let the deadline count, if it has passed."""
-    if (approval.state, Move.EXPIRE) in TABLE and _is_late(approval, now):
+    if (approval.state, Move.EXPIRE) in TABLE and approval.is_late(now):
         return _moved(approval, Move.EXPIRE)
     return approval
 
@@ -206,9 +225,19 @@ def take_output(approval: Approval, *, by: str, result: Any, now: float) -> Appr
         raise NotAllowed("not the browser's call")
     if approval.is_final:
         return approval
-    if approval.state is State.APPROVED and _is_late(approval, now):
+    if approval.state is State.APPROVED and approval.is_late(now):
         return _moved(approval, Move.EXPIRE)
     return _moved(approval, Move.TAKE_OUTPUT, result=result)
+
+
+def refuse(approval: Approval, *, reason: str, now: float) -> Approval:
+    """Nobody will answer the call any more."""
+    user = approval.chat.user_id
+    if approval.state is State.PENDING:
+        return decide(approval, by=user, approved=False, now=now, reason=reason)
+    if approval.runs == "browser" and approval.state is State.APPROVED:
+        return take_output(approval, by=user, result={"error": f"Not run: {reason}."}, now=now)
+    return approval  # its tool is running, or has run
 
 
 def lose_run(approval: Approval, *, living_run: str | None) -> Approval:
@@ -223,11 +252,6 @@ def give_up(approval: Approval, *, result: Any) -> Approval:
     if approval.runs == "server" and approval.state is State.APPROVED:
         return _moved(approval, Move.GIVE_UP, result=result)
     return approval
-
-
-def _is_late(approval: Approval, now: float) -> bool:
-    deadline = approval.deadline if approval.state is State.PENDING else approval.browser_deadline
-    return deadline is not None and now >= deadline
 
 
 def _require_holder(approval: Approval, run: str) -> None:

@@ -5,7 +5,7 @@ table in protocol/approvals.py says what may come next, and `compare_and_set` ma
 try.
 """
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any, NamedTuple, Protocol
 
@@ -54,9 +54,23 @@ class Acquired(NamedTuple):
     snapshot: Snapshot
 
 
+class Listed(NamedTuple):
+    """What a list says of a chat."""
+
+    title: str | None = None
+    """None if none is kept."""
+    is_waiting: bool = False
+    """Whether somebody is asked for something, and still has time."""
+
+
 class Store(Protocol):
     async def read(self, chat: ChatKey, call: CallKey | None = None) -> Snapshot:
-        """All calls of a chat, or one."""
+        """All calls of a chat, or one. Of all calls, those that are delivered come without their results: the session
+        has them, and a long chat has many."""
+        ...
+
+    async def results(self, chat: ChatKey, calls: Collection[CallKey]) -> Mapping[CallKey, Any]:
+        """What calls came to, delivered or not."""
         ...
 
     async def add(self, approval: Approval) -> bool:
@@ -72,15 +86,24 @@ class Store(Protocol):
         self, chat: ChatKey, lasts_s: float, changes: Sequence[tuple[Approval, Approval]] = ()
     ) -> Acquired:
         """The chat's lease, if nobody holds it, and its calls. `changes` are written in any case, except those that
-        somebody has overtaken. All of it is one transaction."""
+        somebody has overtaken. All of it is one transaction. Results come as in `read`."""
         ...
 
     async def renew(self, lease: Lease, lasts_s: float) -> bool:
         """Keep a lease; False if it is somebody else's by now."""
         ...
 
-    async def release(self, lease: Lease, delivered: Collection[CallKey] = ()) -> None:
-        """Mark calls of the chat as delivered, whoever holds its lease by now, and give the lease back."""
+    async def release(self, lease: Lease, delivered: Collection[CallKey] = (), title: str | None = None) -> None:
+        """Mark calls of the chat as delivered, whoever holds its lease by now, and give the lease back. `title`: is the
+        chat's from now on, unless somebody else has the lease."""
+        ...
+
+    async def keep_title(self, chat: ChatKey, title: str) -> bool:
+        """For a chat that has none. False, and nothing is kept, if it has one, or was forgotten."""
+        ...
+
+    async def overview(self, chats: Collection[ChatKey]) -> Mapping[ChatKey, Listed]:
+        """What a list says of these chats, without a look at what their calls are about."""
         ...
 
     async def abandoned(self, after_s: float) -> Sequence[ChatKey]:
@@ -91,8 +114,8 @@ class Store(Protocol):
     async def audit(self, chat: ChatKey) -> Sequence[AuditEntry]: ...
 
     async def forget(self, lease: Lease) -> bool:
-        """The calls of the lease's chat; False, and nothing is forgotten, if the lease is not held. The lease and the
-        audit trail stay."""
+        """The calls of the lease's chat and its title; False, and nothing is forgotten, if the lease is not held. The
+        lease and the audit trail stay."""
         ...
 
     def for_another_loop(self) -> "Store":
@@ -103,6 +126,23 @@ class Store(Protocol):
 
     async def aclose(self) -> None: ...
 
+
+def in_brief(approval: Approval) -> Approval:
+    """As it is read among others."""
+    is_brief = approval.result is None or approval.delivered is not True
+    return approval if is_brief else msgspec.structs.replace(approval, result=None)
+
+
+async def load_results(store: Store, chat: ChatKey, records: dict[CallKey, Approval], calls: Iterable[CallKey]) -> None:
+    """Put in the results that these calls lack."""
+    lacking = [call for call in calls if call in records and records[call].lacks_result]
+    for place in range(0, len(lacking), _RESULTS_AT_ONCE):
+        results = await store.results(chat, lacking[place : place + _RESULTS_AT_ONCE])
+        for call, result in results.items():
+            records[call] = msgspec.structs.replace(records[call], result=result)
+
+
+_RESULTS_AT_ONCE = 500
 
 Step = Callable[[Approval, float], Approval]
 """Gets the record and the time. Gives the same record back if there is nothing to do."""

@@ -2,13 +2,14 @@
 
 import itertools
 import time
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import msgspec
 
 from ..protocol.approvals import Approval, CallKey, ChatKey, State
-from .base import Acquired, AuditEntry, Lease, Snapshot, audit_entry
+from .base import Acquired, AuditEntry, Lease, Listed, Snapshot, audit_entry, in_brief
 
 
 @dataclass
@@ -24,13 +25,19 @@ class MemoryStore:
         self._clock = clock
         self._approvals: dict[ChatKey, dict[CallKey, Approval]] = {}
         self._leases: dict[ChatKey, _HeldLease] = {}
+        self._titles: dict[ChatKey, str | None] = {}  # None: the chat was forgotten
         self._audit: dict[ChatKey, list[AuditEntry]] = {}
         self._tokens = itertools.count(1)
 
     async def read(self, chat: ChatKey, call: CallKey | None = None) -> Snapshot:
         calls = self._approvals.get(chat, {})
-        found = list(calls.values()) if call is None else [calls[call]] if call in calls else []
-        return Snapshot(found, self._clock())
+        if call is None:
+            return Snapshot([in_brief(found) for found in calls.values()], self._clock())
+        return Snapshot([calls[call]] if call in calls else [], self._clock())
+
+    async def results(self, chat: ChatKey, calls: Collection[CallKey]) -> Mapping[CallKey, Any]:
+        known = self._approvals.get(chat, {})
+        return {call: known[call].result for call in calls if call in known}
 
     async def add(self, approval: Approval) -> bool:
         calls = self._approvals.setdefault(approval.chat, {})
@@ -64,13 +71,29 @@ class MemoryStore:
         held.expires_at = self._clock() + lasts_s
         return True
 
-    async def release(self, lease: Lease, delivered: Collection[CallKey] = ()) -> None:
+    async def release(self, lease: Lease, delivered: Collection[CallKey] = (), title: str | None = None) -> None:
         calls = self._approvals.get(lease.chat, {})
         for call in calls.keys() & set(delivered):
             calls[call] = msgspec.structs.replace(calls[call], delivered=True)
         held = self._leases.get(lease.chat)
         if held is not None and held.token == lease.token:
             del self._leases[lease.chat]
+            if title is not None:
+                self._titles[lease.chat] = title
+
+    async def keep_title(self, chat: ChatKey, title: str) -> bool:
+        if chat in self._titles:
+            return False
+        self._titles[chat] = title
+        return True
+
+    async def overview(self, chats: Collection[ChatKey]) -> Mapping[ChatKey, Listed]:
+        now = self._clock()
+
+        def waits(chat: ChatKey) -> bool:
+            return any(found.waits(now) for found in self._approvals.get(chat, {}).values())
+
+        return {chat: Listed(self._titles.get(chat), waits(chat)) for chat in chats}
 
     async def abandoned(self, after_s: float) -> Sequence[ChatKey]:
         now = self._clock()
@@ -87,6 +110,7 @@ class MemoryStore:
         if not self._is_held(lease):
             return False
         self._approvals.pop(lease.chat, None)
+        self._titles[lease.chat] = None
         return True
 
     def for_another_loop(self) -> "MemoryStore":

@@ -7,22 +7,21 @@ other.
 """
 
 import asyncio
-import hashlib
 import importlib
 import logging
 import sqlite3
 import time
 import uuid
-from collections.abc import AsyncGenerator, Callable, Collection, Coroutine, Generator, Sequence
+from collections.abc import AsyncGenerator, Callable, Collection, Coroutine, Generator, Mapping, Sequence
 from contextlib import asynccontextmanager, closing, contextmanager, nullcontext
 from typing import Any, Concatenate, NamedTuple, ParamSpec, TypeVar
 
 import msgspec
 
 from ..errors import ConfigurationError, StoreUnavailable
-from ..protocol.approvals import Approval, CallKey, ChatKey, State
+from ..protocol.approvals import Approval, CallKey, ChatKey
 from ..protocol.chunks import encode_json
-from .base import Acquired, AuditEntry, Lease, Snapshot, audit_entry
+from .base import Acquired, AuditEntry, Lease, Listed, Snapshot, audit_entry, in_brief
 
 _INSTALL = "A store in a database needs more packages: pip install 'adk-stream-protocol[sql]'"
 
@@ -32,6 +31,23 @@ try:
     from sqlalchemy.dialects import postgresql, sqlite
     from sqlalchemy.exc import ArgumentError, SQLAlchemyError
     from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, create_async_engine
+
+    from .tables import approvals as _approvals
+    from .tables import audit as _audit
+    from .tables import (
+        brief_of,
+        call_text,
+        chat_text,
+        columns_of,
+        create_tables,
+        decode_approval,
+        decode_title,
+        is_approved,
+        overview_query,
+        title_text,
+    )
+    from .tables import chats as _chats
+    from .tables import leases as _leases
 except ImportError:
     raise ConfigurationError(_INSTALL) from None
 
@@ -40,44 +56,6 @@ logger = logging.getLogger(__name__)
 _PATIENCE_S = 30  # for a lock or an answer; a request that waits longer has lost its reader
 _HOLDERS_TURN_S = 0.3  # SQLite's own way of waiting looks every 0.1 s
 _OTHER_LOOPS_POOL = {"pool_size": 2, "max_overflow": 0}  # it renews leases, one short statement each
-
-_tables = sa.MetaData()
-_id = sa.BigInteger().with_variant(sa.Integer(), "sqlite")  # SQLite counts up integers only
-
-_approvals = sa.Table(
-    "adk_stream_approvals",
-    _tables,
-    sa.Column("id", _id, primary_key=True),
-    sa.Column("chat", sa.Text, nullable=False),
-    sa.Column("call", sa.Text, nullable=False),
-    sa.Column("state", sa.Text, nullable=False),
-    sa.Column("runs", sa.Text, nullable=False),
-    sa.Column("decided_at", sa.Double),
-    sa.Column("version", sa.Integer, nullable=False),
-    sa.Column("record", sa.Text, nullable=False),
-    sa.Column("delivered", sa.Boolean),  # beside the record, which workers of older versions write without it
-    sa.UniqueConstraint("chat", "call"),
-)
-_is_approved = _approvals.c.state == sa.literal_column(f"'{State.APPROVED}'")
-# Every worker looks for what was left behind, every few seconds, among all calls there ever were.
-sa.Index("adk_stream_approved", _approvals.c.decided_at, sqlite_where=_is_approved, postgresql_where=_is_approved)
-
-_leases = sa.Table(
-    "adk_stream_leases",
-    _tables,
-    sa.Column("chat", sa.Text, primary_key=True),
-    sa.Column("token", sa.Text, nullable=False),
-    sa.Column("expires_at", sa.Double, nullable=False),
-)
-
-_audit = sa.Table(
-    "adk_stream_audit",
-    _tables,
-    sa.Column("id", _id, primary_key=True),
-    sa.Column("chat", sa.Text, nullable=False, index=True),
-    sa.Column("at", sa.Double, nullable=False),
-    sa.Column("entry", sa.Text, nullable=False),
-)
 
 
 class _Database(NamedTuple):
@@ -170,12 +148,20 @@ class SqlStore:
     @_to_its_end
     async def read(self, chat: ChatKey, call: CallKey | None = None) -> Snapshot:
         async with self._one_statement() as connection:
-            return await self._snapshot(connection, chat, call)
+            found, now = await self._snapshot(connection, chat, call)
+        return Snapshot([in_brief(each) for each in found] if call is None else found, now)
+
+    @_to_its_end
+    async def results(self, chat: ChatKey, calls: Collection[CallKey]) -> Mapping[CallKey, Any]:
+        wanted = (_approvals.c.chat == chat_text(chat)) & _approvals.c.call.in_(map(call_text, calls))
+        async with self._one_statement() as connection:
+            records = (await connection.execute(sa.select(_approvals.c.record).where(wanted))).scalars().all()
+        return {found.call: found.result for found in map(decode_approval, records)}
 
     @_to_its_end
     async def add(self, approval: Approval) -> bool:
-        row = {"chat": _chat_text(approval.chat), "call": _call_text(approval.call), "delivered": False}
-        new = self._database.insert(_approvals).values(**row, **_columns(approval)).on_conflict_do_nothing()
+        row = {"chat": chat_text(approval.chat), "call": call_text(approval.call), "delivered": False}
+        new = self._database.insert(_approvals).values(**row, **columns_of(approval)).on_conflict_do_nothing()
         async with self._writing() as connection:
             if (await connection.execute(new.returning(_approvals.c.id))).first() is None:
                 return False
@@ -203,7 +189,7 @@ class SqlStore:
         holder from renewing its lease: it gets its turn before somebody else takes over."""
         if self._database.begin is None:
             return False
-        is_of_chat = _leases.c.chat == _chat_text(chat)
+        is_of_chat = _leases.c.chat == chat_text(chat)
         run_out = sa.select(_leases.c.token).where(is_of_chat, _leases.c.expires_at <= self._now())
         return (await connection.execute(run_out)).first() is not None
 
@@ -212,16 +198,19 @@ class SqlStore:
     ) -> Acquired:
         lease = Lease(chat, uuid.uuid4().hex)
         expires_at = self._now() + lasts_s
-        new = self._database.insert(_leases).values(chat=_chat_text(chat), token=lease.token, expires_at=expires_at)
+        new = self._database.insert(_leases).values(chat=chat_text(chat), token=lease.token, expires_at=expires_at)
         taken = new.on_conflict_do_update(
             index_elements=[_leases.c.chat],
             set_={"token": lease.token, "expires_at": expires_at},
             where=_leases.c.expires_at <= self._now(),
         ).returning(_leases.c.token)
         is_ours = (await connection.execute(taken)).first() is not None
-        for old, step in sorted(changes, key=lambda change: _call_text(change[0].call)):
+        for old, step in sorted(changes, key=lambda change: call_text(change[0].call)):
             await self._set(connection, old, [step])
-        return Acquired(lease if is_ours else None, await self._snapshot(connection, chat))
+        found, now = await self._snapshot(connection, chat)
+        if not changes:  # which have their own order
+            await self._shorten(connection, found)
+        return Acquired(lease if is_ours else None, Snapshot([in_brief(each) for each in found], now))
 
     @_to_its_end
     async def renew(self, lease: Lease, lasts_s: float) -> bool:
@@ -230,28 +219,50 @@ class SqlStore:
             return (await connection.execute(change)).rowcount > 0
 
     @_to_its_end
-    async def release(self, lease: Lease, delivered: Collection[CallKey] = ()) -> None:
+    async def release(self, lease: Lease, delivered: Collection[CallKey] = (), title: str | None = None) -> None:
         mark = sa.update(_approvals).where(
-            _approvals.c.chat == _chat_text(lease.chat), _approvals.c.call == sa.bindparam("marked")
+            _approvals.c.chat == chat_text(lease.chat), _approvals.c.call == sa.bindparam("marked")
         )
         async with self._writing() as connection:
-            await connection.execute(sa.delete(_leases).where(_is_lease(lease)))
-            if marked := [{"marked": text} for text in sorted(map(_call_text, delivered))]:
+            was_ours = (await connection.execute(sa.delete(_leases).where(_is_lease(lease)))).rowcount > 0
+            if title is not None and was_ours:
+                await self._set_title(connection, lease.chat, title)
+            if marked := [{"marked": text} for text in sorted(map(call_text, delivered))]:
                 await connection.execute(mark.values(delivered=True), marked)
+
+    @_to_its_end
+    async def keep_title(self, chat: ChatKey, title: str) -> bool:
+        new = self._database.insert(_chats).values(chat=chat_text(chat), title=title_text(title))
+        async with self._writing() as connection:
+            kept = await connection.execute(new.on_conflict_do_nothing().returning(_chats.c.chat))
+            return kept.first() is not None
+
+    @_to_its_end
+    async def overview(self, chats: Collection[ChatKey]) -> Mapping[ChatKey, Listed]:
+        keys = {chat_text(chat): chat for chat in chats}
+        listed = dict.fromkeys(keys, Listed())
+        async with self._one_statement() as connection:
+            rows = (await connection.execute(overview_query(keys, self._now()))).all()
+        for row in rows:
+            if not row.is_open:
+                listed[row.chat] = listed[row.chat]._replace(title=decode_title(row.title))
+            elif row.record is None or decode_approval(row.record).waits(row.now):
+                listed[row.chat] = listed[row.chat]._replace(is_waiting=True)
+        return {keys[text]: found for text, found in listed.items()}
 
     @_to_its_end
     async def abandoned(self, after_s: float) -> Sequence[ChatKey]:
         expired = sa.select(_leases.c.chat).where(_leases.c.expires_at <= self._now())
         is_old = _approvals.c.decided_at.is_(None) | (_approvals.c.decided_at <= self._now() - after_s)
         is_free = ~sa.exists().where(_leases.c.chat == _approvals.c.chat)
-        left = sa.select(_approvals.c.chat).where(_is_approved, _approvals.c.runs == "server", is_old, is_free)
+        left = sa.select(_approvals.c.chat).where(is_approved, _approvals.c.runs == "server", is_old, is_free)
         async with self._one_statement() as connection:
             found = (await connection.execute(sa.union(expired, left))).scalars().all()
         return [msgspec.json.decode(chat, type=ChatKey) for chat in found]
 
     @_to_its_end
     async def audit(self, chat: ChatKey) -> Sequence[AuditEntry]:
-        trail = sa.select(_audit.c.at, _audit.c.entry).where(_audit.c.chat == _chat_text(chat)).order_by(_audit.c.id)
+        trail = sa.select(_audit.c.at, _audit.c.entry).where(_audit.c.chat == chat_text(chat)).order_by(_audit.c.id)
         async with self._one_statement() as connection:
             rows = (await connection.execute(trail)).all()
         return [msgspec.structs.replace(_decode_audit_entry(row.entry), at=row.at) for row in rows]
@@ -259,11 +270,12 @@ class SqlStore:
     @_to_its_end
     async def forget(self, lease: Lease) -> bool:
         held = sa.select(_leases.c.token).where(self._is_held(lease)).with_for_update()
-        calls = sa.select(_approvals.c.id).where(_approvals.c.chat == _chat_text(lease.chat))
+        calls = sa.select(_approvals.c.id).where(_approvals.c.chat == chat_text(lease.chat))
         in_order = calls.order_by(_approvals.c.call).with_for_update()
         async with self._writing() as connection:
             if (await connection.execute(held)).first() is None:
                 return False
+            await self._set_title(connection, lease.chat, None)  # nor can a list that is late keep it
             await connection.execute(sa.delete(_approvals).where(_approvals.c.id.in_(in_order)))
         return True
 
@@ -293,29 +305,45 @@ class SqlStore:
 
     async def _snapshot(self, connection: AsyncConnection, chat: ChatKey, call: CallKey | None = None) -> Snapshot:
         clock = sa.select(self._now().label("now")).subquery()  # read also if there is nothing else to read
-        wanted = _approvals.c.chat == _chat_text(chat)
+        wanted = _approvals.c.chat == chat_text(chat)
         if call is not None:
-            wanted &= _approvals.c.call == _call_text(call)
-        query = sa.select(clock.c.now, _approvals.c.record, _approvals.c.delivered)
+            wanted &= _approvals.c.call == call_text(call)
+        is_brief = _approvals.c.delivered & _approvals.c.brief.is_not(None)
+        brief = sa.case((is_brief, _approvals.c.brief), else_=_approvals.c.record)
+        record = (brief if call is None else _approvals.c.record).label("record")
+        query = sa.select(clock.c.now, record, _approvals.c.delivered)
         query = query.select_from(clock.outerjoin(_approvals, wanted)).order_by(_approvals.c.id)
         rows = (await connection.execute(query)).all()
-        return Snapshot([_decoded(row.record, row.delivered) for row in rows if row.record is not None], rows[0].now)
+        found = [_with_mark(row.record, row.delivered) for row in rows if row.record is not None]
+        return Snapshot(found, rows[0].now)
+
+    async def _shorten(self, connection: AsyncConnection, found: Sequence[Approval]) -> None:
+        """Calls that a worker of an older version has ended: their results are read now for the last time."""
+        whole = [each for each in found if each.delivered and each.result is not None]
+        for each in sorted(whole, key=lambda each: call_text(each.call)):
+            change = sa.update(_approvals).where(_is_call(each)).values(brief=brief_of(each))
+            await connection.execute(change)
+
+    async def _set_title(self, connection: AsyncConnection, chat: ChatKey, title: str | None) -> None:
+        row = {"chat": chat_text(chat), "title": title_text(title)}
+        new = self._database.insert(_chats).values(**row)
+        change = new.on_conflict_do_update(index_elements=[_chats.c.chat], set_={"title": row["title"]})
+        await connection.execute(change)
 
     async def _set(
         self, connection: AsyncConnection, old: Approval, steps: Sequence[Approval], lease: Lease | None = None
     ) -> bool:
-        is_call = (_approvals.c.chat == _chat_text(old.chat)) & (_approvals.c.call == _call_text(old.call))
-        change = sa.update(_approvals).where(is_call, _approvals.c.version == old.version)
+        change = sa.update(_approvals).where(_is_call(old), _approvals.c.version == old.version)
         if lease is not None:
             change = change.where(sa.exists().where(_leases.c.chat == _approvals.c.chat, self._is_held(lease)))
-        if (await connection.execute(change.values(**_columns(steps[-1])))).rowcount == 0:
+        if (await connection.execute(change.values(**columns_of(steps[-1])))).rowcount == 0:
             return False
         await self._note(connection, *steps)
         return True
 
     async def _note(self, connection: AsyncConnection, *steps: Approval, asked: bool = False) -> None:
         entries = [encode_json(audit_entry(step, 0, asked=asked)).decode() for step in steps]  # the database knows when
-        chat = _chat_text(steps[0].chat)
+        chat = chat_text(steps[0].chat)
         new = sa.insert(_audit).values([{"chat": chat, "at": self._now(), "entry": entry} for entry in entries])
         await connection.execute(new)
 
@@ -367,14 +395,7 @@ class SqlStore:
         async with engine.begin() as connection:
             if first := self._database.begin or self._database.one_creates:
                 await connection.exec_driver_sql(first)
-            await connection.run_sync(_create_tables)
-
-
-def _create_tables(connection: sa.Connection) -> None:
-    _tables.create_all(connection)
-    columns = {column["name"] for column in sa.inspect(connection).get_columns(_approvals.name)}
-    if "delivered" not in columns:  # the table of an older version, whose workers may be at work
-        connection.exec_driver_sql(f"ALTER TABLE {_approvals.name} ADD COLUMN delivered BOOLEAN")
+            await connection.run_sync(create_tables)
 
 
 def _understood(url: str) -> tuple[sa.URL, _Database]:
@@ -405,33 +426,16 @@ def _failures_of(driver: str) -> tuple[type[Exception], ...]:
     return (SQLAlchemyError, OSError, *own)
 
 
-def _chat_text(chat: ChatKey) -> str:
-    return msgspec.json.encode(chat).decode()
-
-
-def _call_text(call: CallKey) -> str:
-    """Some models' call ids carry kilobytes, more than PostgreSQL takes into an index."""
-    return hashlib.sha256(msgspec.json.encode(call)).hexdigest()
-
-
 def _is_lease(lease: Lease) -> sa.ColumnElement[bool]:
-    return (_leases.c.chat == _chat_text(lease.chat)) & (_leases.c.token == lease.token)
+    return (_leases.c.chat == chat_text(lease.chat)) & (_leases.c.token == lease.token)
 
 
-def _columns(approval: Approval) -> dict[str, Any]:
-    """All that a move changes."""
-    return {
-        "state": approval.state.value,
-        "runs": approval.runs,
-        "decided_at": approval.decided_at,
-        "version": approval.version,
-        "record": encode_json(msgspec.structs.replace(approval, delivered=None)).decode(),
-    }
-
-
-def _decoded(record: str, delivered: bool | None) -> Approval:
-    return msgspec.structs.replace(_decode_approval(record), delivered=delivered)
-
-
-_decode_approval = msgspec.json.Decoder(Approval).decode
 _decode_audit_entry = msgspec.json.Decoder(AuditEntry).decode
+
+
+def _is_call(approval: Approval) -> sa.ColumnElement[bool]:
+    return (_approvals.c.chat == chat_text(approval.chat)) & (_approvals.c.call == call_text(approval.call))
+
+
+def _with_mark(record: str, delivered: bool | None) -> Approval:
+    return msgspec.structs.replace(decode_approval(record), delivered=delivered)

@@ -93,7 +93,7 @@ def build_router(bridge: ChatBridge, prefix: str) -> APIRouter:
     async def chats(request: Request) -> Response:
         """The caller's chats."""
         user = await bridge.identify(request)
-        return _json(await bridge.chats(user, request.url.path.rstrip("/")))
+        return _json(await bridge.chats(user))
 
     async def delete(request: Request) -> Response:
         """Forget a chat."""

@@ -1,0 +1,53 @@
+"""What a list calls a chat: the words that the user began with, in a line."""
+
+from collections.abc import Iterator
+
+from google.adk.events import Event
+
+from ..loop_share import LoopShare
+from .chat import kept_events, message_id_of
+from .event_parts import is_said
+
+_LONGEST = 80
+
+
+async def title_of(events: list[Event]) -> str | None:
+    """The text of the history's first user message, without the cost of the history. None if the user has said nothing;
+    empty if the chat begins with files alone."""
+    first: Event | None = None
+    begun: list[str] = []  # answers that stand before it
+    share = LoopShare()
+    for event in await kept_events(events, share):
+        await share.give_way()
+        message_id = message_id_of(event)
+        if event.author == "user":
+            if not _says_something(event):
+                continue
+            if first is None:
+                first = event
+            elif event.input_transcription is not None and message_id in begun:
+                # What was heard may be told after the answer to it has begun.
+                first, begun = event, begun[: begun.index(message_id)]
+        elif first is None and message_id not in begun and not (event.turn_complete and not is_said(event)):
+            begun.append(message_id)
+    return None if first is None else _line(" ".join(_texts(first)))
+
+
+def _says_something(event: Event) -> bool:
+    if event.input_transcription is not None and event.input_transcription.text:
+        return True
+    parts = (event.content.parts if event.content else None) or ()
+    return any(part.text is not None or part.inline_data or part.file_data for part in parts)
+
+
+def _texts(event: Event) -> Iterator[str]:
+    if event.input_transcription is not None and event.input_transcription.text:
+        yield event.input_transcription.text
+    for part in (event.content.parts if event.content else None) or ():
+        if part.text is not None:
+            yield part.text
+
+
+def _line(text: str) -> str:
+    line = " ".join(text.split())
+    return line if len(line) <= _LONGEST else f"{line[: _LONGEST - 1]}…"

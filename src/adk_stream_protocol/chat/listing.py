@@ -1,0 +1,90 @@
+"""The list of a user's chats: ADK's list of sessions, and one look into the store.
+
+No history is encoded for it, and no session is loaded but those whose title nobody has kept yet: chats of older
+versions and of other clients. Those are looked at once.
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, TypedDict
+
+from ..adk.chat import Chat
+from ..adk.session_calls import open_questions
+from ..adk.title import title_of
+from ..protocol.approvals import ChatKey
+from ..protocol.turn import is_chat_id
+from ..store.base import Listed, Store
+
+if TYPE_CHECKING:
+    from google.adk.runners import Runner
+    from google.adk.sessions import Session
+
+logger = logging.getLogger(__name__)
+
+_LOADS_AT_ONCE = 4  # of all lists together: each may be a long conversation
+
+
+class ChatSummary(TypedDict):
+    """One line of the list of chats."""
+
+    id: str
+    title: str
+    updatedAt: str
+    waiting: bool
+
+
+class ChatList:
+    def __init__(self, runner: "Runner", store: Store, open_chat: Callable[[ChatKey], Chat], longest: int) -> None:
+        self._runner = runner
+        self._store = store
+        self._open_chat = open_chat
+        self._longest = longest
+        self._loads = asyncio.Semaphore(_LOADS_AT_ONCE)
+        self._looks: dict[ChatKey, asyncio.Task[Listed]] = {}
+
+    async def of(self, user: str) -> list[ChatSummary]:
+        """The user's newest chats, newest first."""
+        listed = await self._runner.session_service.list_sessions(app_name=self._runner.app_name, user_id=user)
+        newest = sorted(listed.sessions, key=lambda session: session.last_update_time, reverse=True)
+        shown = [session for session in newest if is_chat_id(session.id)][: self._longest]
+        keys = [ChatKey(self._runner.app_name, user, session.id) for session in shown]
+        known = dict(await self._store.overview(keys)) if keys else {}
+        untitled = [key for key in keys if known[key].title is None]
+        for key, found in zip(untitled, await asyncio.gather(*map(self._first_look, untitled)), strict=True):
+            known[key] = Listed(found.title, is_waiting=known[key].is_waiting or found.is_waiting)
+        return [_summary(session, known[key]) for session, key in zip(shown, keys, strict=True)]
+
+    async def _first_look(self, key: ChatKey) -> Listed:
+        """However many lists are asked for at once, one looks at a chat."""
+        look = self._looks.get(key)
+        if look is None:
+            look = self._looks[key] = asyncio.create_task(self._look(key), name="adk-stream title")
+            look.add_done_callback(lambda _: self._looks.pop(key))
+        return await asyncio.shield(look)
+
+    async def _look(self, key: ChatKey) -> Listed:
+        """Keep what the chat's own runs would have kept: its title, and the questions that no tool has asked."""
+        try:
+            async with self._loads:
+                chat = self._open_chat(key)
+                session = await chat.load()
+                title = await title_of(session.events) if session is not None else None
+                if session is None or title is None or not await self._store.keep_title(key, title):
+                    return Listed(title)
+                added = [await self._store.add(question) for question in await open_questions(chat, session.events)]
+                return Listed(title, is_waiting=any(added))
+        except Exception as error:  # one chat that cannot be read hides no other
+            logger.error("a chat's title was not found: %s", type(error).__qualname__)
+            return Listed()
+
+
+def _summary(session: "Session", listed: Listed) -> ChatSummary:
+    updated_at = datetime.fromtimestamp(session.last_update_time, UTC).isoformat(timespec="milliseconds")
+    return {
+        "id": session.id,
+        "title": listed.title or "",
+        "updatedAt": updated_at.replace("+00:00", "Z"),
+        "waiting": listed.is_waiting,
+    }

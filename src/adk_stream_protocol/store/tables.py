@@ -1,0 +1,134 @@
+"""The tables of the SQL store, how its rows are written and read, and how tables of older versions get what they lack.
+
+Workers of older versions may be at work on the same rows. They know `record` and rewrite it as they know it, so it
+stays whole, and what only newer versions need stands beside it.
+"""
+
+import hashlib
+from collections.abc import Collection
+from typing import Any
+
+import msgspec
+import sqlalchemy as sa
+
+from ..protocol.approvals import Approval, CallKey, ChatKey, State
+from ..protocol.chunks import encode_json
+
+_tables = sa.MetaData()
+_id = sa.BigInteger().with_variant(sa.Integer(), "sqlite")  # SQLite counts up integers only
+
+approvals = sa.Table(
+    "adk_stream_approvals",
+    _tables,
+    sa.Column("id", _id, primary_key=True),
+    sa.Column("chat", sa.Text, nullable=False),
+    sa.Column("call", sa.Text, nullable=False),
+    sa.Column("state", sa.Text, nullable=False),
+    sa.Column("runs", sa.Text, nullable=False),
+    sa.Column("decided_at", sa.Double),
+    sa.Column("version", sa.Integer, nullable=False),
+    # Before the record, since SQLite reads through a long one to what comes after it.
+    sa.Column("delivered", sa.Boolean),
+    sa.Column("due_at", sa.Double),
+    sa.Column("due_version", sa.Integer),  # for which `due_at` was written: older versions move a call without it
+    sa.Column("brief", sa.Text),  # the record without its result, once it has one
+    sa.Column("record", sa.Text, nullable=False),
+    sa.UniqueConstraint("chat", "call"),
+)
+is_approved = approvals.c.state == sa.literal_column(f"'{State.APPROVED}'")
+_is_open = approvals.c.state.in_([sa.literal_column(f"'{state}'") for state in (State.PENDING, State.APPROVED)])
+# Every worker looks for what was left behind, every few seconds, among all calls there ever were.
+sa.Index("adk_stream_approved", approvals.c.decided_at, sqlite_where=is_approved, postgresql_where=is_approved)
+# A list of chats asks for the few calls that wait, among all that the chats ever made.
+sa.Index("adk_stream_open", approvals.c.chat, sqlite_where=_is_open, postgresql_where=_is_open)
+
+chats = sa.Table(
+    "adk_stream_chats",
+    _tables,
+    sa.Column("chat", sa.Text, primary_key=True),
+    sa.Column("title", sa.Text),  # as JSON: PostgreSQL takes no text with a NUL in it. None: the chat was forgotten
+)
+
+leases = sa.Table(
+    "adk_stream_leases",
+    _tables,
+    sa.Column("chat", sa.Text, primary_key=True),
+    sa.Column("token", sa.Text, nullable=False),
+    sa.Column("expires_at", sa.Double, nullable=False),
+)
+
+audit = sa.Table(
+    "adk_stream_audit",
+    _tables,
+    sa.Column("id", _id, primary_key=True),
+    sa.Column("chat", sa.Text, nullable=False, index=True),
+    sa.Column("at", sa.Double, nullable=False),
+    sa.Column("entry", sa.Text, nullable=False),
+)
+
+
+def create_tables(connection: sa.Connection) -> None:
+    _tables.create_all(connection)
+    there = {column["name"] for column in sa.inspect(connection).get_columns(approvals.name)}
+    for column in approvals.columns:
+        if column.name not in there:  # the table of an older version, whose workers may be at work
+            kind = column.type.compile(connection.dialect)
+            connection.exec_driver_sql(f"ALTER TABLE {approvals.name} ADD COLUMN {column.name} {kind}")
+    for index in approvals.indexes:
+        index.create(connection, checkfirst=True)
+
+
+def chat_text(chat: ChatKey) -> str:
+    return msgspec.json.encode(chat).decode()
+
+
+def call_text(call: CallKey) -> str:
+    """Some models' call ids carry kilobytes, more than PostgreSQL takes into an index."""
+    return hashlib.sha256(msgspec.json.encode(call)).hexdigest()
+
+
+def overview_query(chat_texts: Collection[str], now: sa.ColumnElement[float]) -> sa.Executable:
+    """Titles, and the calls that wait. One that a worker of an older version has moved comes with its record, since
+    nothing else says until when it waits."""
+    nothing, now_column = sa.cast(sa.null(), sa.Text), now.label("now")
+    titles = sa.select(chats.c.chat, chats.c.title, sa.false().label("is_open"), nothing.label("record"), now_column)
+    is_asked = (approvals.c.state == State.PENDING) | (approvals.c.runs == "browser")
+    is_told = sa.func.coalesce(approvals.c.due_version, -1) == approvals.c.version
+    is_in_time = ~is_told | approvals.c.due_at.is_(None) | (approvals.c.due_at > now)
+    record = sa.case((is_told, nothing), else_=approvals.c.record)
+    waiting = sa.select(approvals.c.chat, nothing, sa.true(), record, now_column)
+    waiting = waiting.where(approvals.c.chat.in_(chat_texts), _is_open, is_asked, is_in_time)
+    return sa.union_all(titles.where(chats.c.chat.in_(chat_texts)), waiting)
+
+
+def columns_of(approval: Approval) -> dict[str, Any]:
+    """All that a move changes."""
+    return {
+        "state": approval.state.value,
+        "runs": approval.runs,
+        "decided_at": approval.decided_at,
+        "version": approval.version,
+        "due_at": approval.due_at,
+        "due_version": approval.version,
+        "brief": brief_of(approval),
+        "record": _text_of(approval),
+    }
+
+
+def brief_of(approval: Approval) -> str | None:
+    return None if approval.result is None else _text_of(msgspec.structs.replace(approval, result=None))
+
+
+def _text_of(approval: Approval) -> str:
+    return encode_json(msgspec.structs.replace(approval, delivered=None)).decode()
+
+
+decode_approval = msgspec.json.Decoder(Approval).decode
+
+
+def title_text(title: str | None) -> str | None:
+    return None if title is None else encode_json(title).decode()
+
+
+def decode_title(text: str | None) -> str | None:
+    return None if text is None else msgspec.json.decode(text, type=str)
