@@ -122,7 +122,8 @@ class Walk:
                 if part.get("state") in OPEN_STATES:
                     asked = (part.get("input") or {}).get("originalFunctionCall") or {}
                     record = records[asked.get("id", part["toolCallId"])]
-                    if not record.is_late(self.clock.now) and not record.is_final:  # a denial waits for its siblings
+                    is_late = record.due_at is not None and record.due_at <= self.clock.now
+                    if not is_late and not record.is_final:  # a denial waits for its siblings
                         return True
         return False
 

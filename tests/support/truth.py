@@ -204,7 +204,7 @@ def _of_record(world: World, call: _Call) -> Iterator[str]:
     is_left = call.state == "approved" and call.tool not in world.browser_tools
     if is_left and world.is_settled and call.is_kept and not call.was_deleted:
         yield "was approved, and nobody has run it"
-    if getattr(call.record, "delivered", None) is True and call.key not in _told(world.events):
+    if getattr(call.record, "delivered", None) is True and call.is_kept and call.key not in _told(world.events):
         yield "is marked as delivered, and the session does not tell its outcome"
 
 

@@ -125,13 +125,10 @@ class Approval(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         """Until when whoever is asked now may answer."""
         return self.deadline if self.state is State.PENDING else self.browser_deadline
 
-    def is_late(self, now: float) -> bool:
-        return self.due_at is not None and now >= self.due_at
-
     def waits(self, now: float) -> bool:
         """Whether somebody is asked, and still has time."""
         is_open = self.state is State.PENDING or (self.state is State.APPROVED and self.runs == "browser")
-        return is_open and not self.is_late(now)
+        return is_open and not _is_late(self, now)
 
     @property
     def lacks_result(self) -> bool:
@@ -174,7 +171,7 @@ def decide(
     if approval.is_decided:
         return approval
     said: dict[str, Any] = {"approved": approved, "decided_at": now, "decided_by": by, "reason": reason}
-    if approval.is_late(now):
+    if _is_late(approval, now):
         return _moved(approval, Move.EXPIRE, **said)
     if not approved:
         return _moved(approval, Move.DENY, **said)
@@ -184,7 +181,7 @@ def decide(
 
 def expire(approval: Approval, *, now: float) -> Approval:
     """Let the deadline count, if it has passed."""
-    if (approval.state, Move.EXPIRE) in TABLE and approval.is_late(now):
+    if (approval.state, Move.EXPIRE) in TABLE and _is_late(approval, now):
         return _moved(approval, Move.EXPIRE)
     return approval
 
@@ -225,7 +222,7 @@ def take_output(approval: Approval, *, by: str, result: Any, now: float) -> Appr
         raise NotAllowed("not the browser's call")
     if approval.is_final:
         return approval
-    if approval.state is State.APPROVED and approval.is_late(now):
+    if approval.state is State.APPROVED and _is_late(approval, now):
         return _moved(approval, Move.EXPIRE)
     return _moved(approval, Move.TAKE_OUTPUT, result=result)
 
@@ -252,6 +249,10 @@ def give_up(approval: Approval, *, result: Any) -> Approval:
     if approval.runs == "server" and approval.state is State.APPROVED:
         return _moved(approval, Move.GIVE_UP, result=result)
     return approval
+
+
+def _is_late(approval: Approval, now: float) -> bool:
+    return approval.due_at is not None and now >= approval.due_at
 
 
 def _require_holder(approval: Approval, run: str) -> None:
