@@ -43,10 +43,10 @@ def _turn(number: int) -> list[Event]:
 
 
 @asynccontextmanager
-async def chat_of(turns: int, *replies: str) -> AsyncGenerator[Conversation]:
+async def chat_of(events: list[Event], *replies: str) -> AsyncGenerator[Conversation]:
     @asynccontextmanager
     async def store() -> AsyncGenerator[BaseSessionService]:
-        yield LoadedForNothing(events_of(turns))
+        yield LoadedForNothing(events)
 
     async with conversation(*replies, store=store) as chat:
         yield chat
@@ -72,17 +72,30 @@ Request = Callable[[Conversation], Coroutine[Any, Any, None]]
 REQUESTS: list[Request] = [read_history, regenerate_something_unknown, answer_something_unknown]
 
 
-async def held_by(request: Request, turns: int) -> Held:
-    async with chat_of(turns) as chat:
+async def held_by(request: Request, events: list[Event]) -> Held:
+    async with chat_of(events) as chat:
         return await watched(lambda: request(chat))
 
 
 @pytest.mark.parametrize("request_", REQUESTS)
 def test_what_a_request_costs_grows_with_its_chat_but_it_holds_the_loop_no_longer(request_: Request) -> None:
     async def scenario() -> None:
-        short, long = await held_by(request_, SHORT), await held_by(request_, LONG)
+        short, long = await held_by(request_, events_of(SHORT)), await held_by(request_, events_of(LONG))
         assert long.total < 2 * GROWS * short.total
         assert long.longest < GROWS / 2 * short.longest
+
+    run(scenario)
+
+
+def test_what_a_message_costs_grows_with_its_calls_and_no_faster() -> None:
+    def one_message(calls: int) -> list[Event]:
+        ids = MessageIds(user_message_id="u1", message_id="m1").metadata()
+        in_one_turn = {"invocation_id": "i1", "custom_metadata": ids}
+        return [event.model_copy(update=in_one_turn) for event in events_of(calls) if event.author != "user"]
+
+    async def scenario() -> None:
+        short, long = await held_by(read_history, one_message(250)), await held_by(read_history, one_message(2000))
+        assert long.total < 2 * 8 * short.total
 
     run(scenario)
 
@@ -91,7 +104,7 @@ def test_what_an_edit_costs_grows_with_its_chat_and_no_faster() -> None:
     async def scenario() -> None:
         held: list[Held] = []
         for turns in (SHORT, LONG):
-            async with chat_of(turns, *["Anew."] * 4) as chat:
+            async with chat_of(events_of(turns), *["Anew."] * 4) as chat:
 
                 async def edit(chat: Conversation = chat) -> None:
                     message = {"id": "new", "role": "user", "parts": [{"type": "text", "text": "Something else?"}]}

@@ -47,6 +47,9 @@ class ToolParts:
         self._writer = writer
         self._style = style
         self._parts: dict[str, _ToolPart] = {}
+        self._calls: set[CallKey] = set()
+        self._asked: dict[str, _ToolPart] = {}  # by the ids under which people were asked
+        self._open: dict[str, _ToolPart] = {}  # those that may still get a result, and perhaps others
         self._questions: dict[str, dict[str, Any]] = {}  # of the confirmation tool, by their ids, not sent yet
 
     # -- calls --------------------------------------------------------------------------------------------------------
@@ -62,9 +65,10 @@ class ToolParts:
         is_input_request: bool = False,
     ) -> list[AnyChunk]:
         """A call is whole. Its input is held back while it is not known who may act on it, or how it must be shown."""
-        if any(part.call == key for part in self._parts.values()):
+        if key in self._calls:
             key = _NO_CALL  # what is recorded under this id is another call
-        self._parts[wire_id] = _ToolPart(wire_id, key, outlives_run, is_input_request)
+        self._calls.add(key)
+        self._parts[wire_id] = self._open[wire_id] = _ToolPart(wire_id, key, outlives_run, is_input_request)
         if outlives_run or has_large_integer(arguments):
             return self._writer.tool_held(wire_id, arguments, metadata)
         return self._writer.tool_input_available(wire_id, arguments, metadata=metadata)
@@ -80,7 +84,8 @@ class ToolParts:
 
     def asked_as(self, approval_id: str, records: Records) -> Approval | None:
         """What is recorded of the call that a person was asked about under this id."""
-        return next((records.get(part.call) for part in self._parts.values() if part.approval_id == approval_id), None)
+        part = self._asked.get(approval_id)
+        return records.get(part.call) if part is not None and part.approval_id == approval_id else None
 
     # -- questions ----------------------------------------------------------------------------------------------------
 
@@ -99,6 +104,7 @@ class ToolParts:
         if not is_for_people(confirmation.get("hint")):
             confirmation = {**confirmation, "hint": ""}
             question = {**question, "toolConfirmation": confirmation}
+        self._asked.setdefault(approval_id, part)
         if self._style == "confirmation-tool":
             self._questions[approval_id] = shown_arguments(question)
             return self._writer.tool_awaits_client(part.wire_id)
@@ -115,8 +121,12 @@ class ToolParts:
 
     def settle(self, records: Records) -> list[AnyChunk]:
         """Tell what has become of the calls that outlive the run: asked about, or handed to the client."""
-        parts = list(self._parts.values())
+        parts = self._still_open()
         return [*self._ask_recorded(parts, records), *self._settle_held(parts, records), *self._ask_with_tool(records)]
+
+    def _still_open(self) -> list[_ToolPart]:
+        self._open = {id: part for id, part in self._open.items() if self._writer.can_take_result(id)}
+        return list(self._open.values())
 
     def before_results(self, wire_ids: Iterable[str], records: Records) -> list[AnyChunk]:
         """What was asked about these calls in a live session: ADK has no event for it."""
@@ -200,6 +210,7 @@ class ToolParts:
                 part.is_undecided = False
                 at_work.append(part.wire_id)
         self._writer.new_segment(at_work)
+        self._open = dict(self._parts)
         out = self._writer.start(message_id)
         taken_up = [part for part in self._parts.values() if part.call in answered]
         for part in taken_up:  # the confirmation tool's own call
@@ -243,7 +254,7 @@ class ToolParts:
     def end_recorded(self, records: Records) -> list[AnyChunk]:
         """The run is over, whatever has ended it. Calls whose end is recorded are told by the record. Those that
         somebody may still go on with stay open."""
-        parts = list(self._parts.values())
+        parts = self._still_open()
         out = self._ask_recorded(parts, records)
         for part in parts:
             record = records.get(part.call)

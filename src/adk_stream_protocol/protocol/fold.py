@@ -22,6 +22,7 @@ class MessageFold:
         self._unseen_steps = 0
         self._texts: dict[str, Part] = {}
         self._calls: dict[str, Part] = {}
+        self._data_parts: dict[tuple[str, str], Part] = {}
         self._argument_texts: dict[str, str] = {}
 
     def message(self) -> UIMessage:
@@ -115,11 +116,12 @@ class MessageFold:
         return part
 
     def _data(self, kind: str, data: Any, id: str | None) -> None:
-        for part in self.parts:
-            if id is not None and part["type"] == kind and part.get("id") == id:
-                part["data"] = data
-                return
-        self.parts.append({"type": kind, **({} if id is None else {"id": id}), "data": data})
+        if id is None:
+            self.parts.append({"type": kind, "data": data})
+        elif (kind, id) in self._data_parts:
+            self._data_parts[kind, id]["data"] = data
+        else:
+            self._data_parts[kind, id] = self._add({"type": kind, "id": id, "data": data})
 
     def _merge_metadata(self, metadata: dict[str, Any] | None) -> None:
         if metadata is not None:

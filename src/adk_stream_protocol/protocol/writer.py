@@ -63,6 +63,9 @@ class ChunkWriter:
         self._texts: dict[Hashable, _OpenText] = {}
         self._text_count = 0
         self._calls: dict[str, _Call] = {}
+        # A message may have thousands of calls: those that are not done, and those of each step.
+        self._undone: dict[str, _Call] = {}
+        self._by_step: dict[int, dict[str, _Call]] = {}
         self._step_count = 0
         # A client with the stock tool helper posts again for ever when its last step holds a finished tool.
         self._step_ends_in_tool = False
@@ -90,6 +93,7 @@ class ChunkWriter:
                 call.state = "input-available"
             elif call.state in ("input-streaming", "held", "input-available"):
                 call.state = "done"
+        self._undone = dict(self._calls)
 
     def finish(self, reason: FinishReason, metadata: dict[str, Any] | None = None) -> list[AnyChunk]:
         out = self._close_parts(STOPPED)
@@ -119,7 +123,7 @@ class ChunkWriter:
     def _close_parts(self, reason: str) -> list[AnyChunk]:
         """End open texts, and every call that nobody will answer any more."""
         out = self.end_texts()
-        for call_id, call in list(self._calls.items()):
+        for call_id, call in self._still_undone().items():
             if call.state == "input-streaming":
                 out += self.tool_input_error(call_id, reason)
             elif call.state in ("held", "input-available"):
@@ -132,7 +136,7 @@ class ChunkWriter:
         """A step for a new model call; texts of the step before are ended, since none may span two."""
         self._require_open()
         out = self.end_texts()
-        for call_id, call in self._calls.items():
+        for call_id, call in self._still_undone().items():
             if call.state == "input-streaming":
                 out += self.tool_input_error(call_id, STOPPED)
         out += [*self._leave_step(), c.StartStep()]
@@ -156,22 +160,26 @@ class ChunkWriter:
     @property
     def awaits_client(self) -> bool:
         """Whether a call of this segment is the client's to answer."""
-        return any(call.state in _WAITING for call in self._calls.values())
+        return any(call.state in _WAITING for call in self._still_undone().values())
 
     @property
     def _last_step_waits(self) -> bool:
         """Whether the client must find a call of its own in the last step: the stock helpers look at no other."""
-        return any(call.state in _WAITING and call.step == self._step_count for call in self._calls.values())
+        return any(call.state in _WAITING for call in self._by_step.get(self._step_count, {}).values())
 
     @property
     def awaits_results(self) -> bool:
         """Whether a call goes on after this segment, here or at the client."""
-        return any(call.state in (*_WAITING, "preliminary") for call in self._calls.values())
+        return any(call.state in (*_WAITING, "preliminary") for call in self._still_undone().values())
 
     @property
     def is_idle(self) -> bool:
         """Nothing is open: a new step would separate nothing that belongs together."""
-        return not self._texts and not any(call.state in _OPEN for call in self._calls.values())
+        return not self._texts and not any(call.state in _OPEN for call in self._still_undone().values())
+
+    def _still_undone(self) -> dict[str, _Call]:
+        self._undone = {call_id: call for call_id, call in self._undone.items() if call.state != "done"}
+        return self._undone
 
     # -- text and reasoning -----------------------------------------------------------------------------------
 
@@ -242,7 +250,9 @@ class ChunkWriter:
         if call_id in self._calls:
             raise LocalProtocolError("tool call id used twice")
         out = self.need_step()
-        self._calls[call_id] = _Call(name, "input-streaming", self._step_count, provider_executed, dynamic)
+        call = _Call(name, "input-streaming", self._step_count, provider_executed, dynamic)
+        self._calls[call_id] = self._undone[call_id] = call
+        self._by_step.setdefault(call.step, {})[call_id] = call
         return [*out, c.ToolInputStart(call_id, name, provider_executed, dynamic)]
 
     def tool_input_delta(self, call_id: str, text: str) -> list[AnyChunk]:
@@ -367,7 +377,7 @@ class ChunkWriter:
         call.state = "denied" if call.state == "denied" else "done"
         if not call.provider_executed:
             self._step_ends_in_tool = True
-        siblings = {id: other for id, other in self._calls.items() if other.step == call.step}
+        siblings = self._by_step[call.step]
         if any(other.state in _OPEN and id not in closing for id, other in siblings.items()):
             return [result] if result is not None else []
         out: list[AnyChunk] = []
