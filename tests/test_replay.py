@@ -100,7 +100,6 @@ def test_an_approval_that_is_replayed_leaves_time_to_decide() -> None:
     asked = asyncio.run(ChatClient(app, headers={"host": "localhost"}).send("pay"))
     (about,) = [chunk["data"] for chunk in asked.chunks if chunk["type"] == "data-adk-approval"]
     assert datetime.fromisoformat(about["deadline"]) > datetime.now(UTC)
-    assert about["hint"].startswith("Please approve")
 
 
 def test_a_turn_that_nobody_asked_for_is_announced_and_read() -> None:
