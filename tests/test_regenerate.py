@@ -12,8 +12,10 @@ from google.adk.sessions import InMemorySessionService
 from google.adk.tools import ToolContext
 from google.genai import types
 
+from adk_stream_protocol.store.memory import MemoryStore
 from adk_stream_protocol.testing import Answer, call
 from support.conversations import Conversation, Store, asked_parts, conversation, every_store, hanging, run
+from support.pages import Till, page, results_told
 
 
 def id_of(answer: Answer) -> str:
@@ -301,5 +303,30 @@ def test_a_message_that_was_sent_without_an_id_is_answered_anew_as_often_as_one_
             for words in ("Two.", "Three."):
                 assert (await chat.regenerate(question)).text == words
                 assert asked_parts(chat.model.requests[-1]) == ["Count."]
+
+    run(scenario)
+
+
+# -- late results -----------------------------------------------------------------------------------------------------
+
+
+def test_a_payment_that_was_approved_late_is_not_forgotten_with_the_words_before_it() -> None:
+    """Its result stands behind the words that are taken back, its call before them."""
+
+    async def scenario() -> None:
+        till, store = Till(), MemoryStore()
+        script = [call("pay", amount=5)], "Well.", "Paid.", "Other words.", "And on."
+        async with page(*script, tools=(till.gated,), record=store) as at:
+            await at.say("Pay.")
+            await at.say("Go on.")
+            at.decide("pay")
+            assert (await at.answer(0)).text == "Paid."
+            await at.chat.edit("u2", "Something else.")
+            assert results_told(at.chat.model) == [{"paid": 5}]
+            shown = await at.second_tab()
+            assert shown.states("pay") == ["output-available"]
+            await shown.say("Again.")
+            assert results_told(at.chat.model) == [{"paid": 5}]
+            assert till.paid == [5]
 
     run(scenario)

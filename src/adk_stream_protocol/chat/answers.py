@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
@@ -36,6 +36,9 @@ from ..protocol.replay import ended_calls
 from ..protocol.turn import FileInput, Turn
 from ..store.base import Store, advance, load_results
 from .leases import Change
+
+if TYPE_CHECKING:
+    from google.adk.events import Event
 
 
 @dataclass(frozen=True)
@@ -337,6 +340,13 @@ async def deliver_outcomes(store: Store, chat: Chat, leased: LeasedChat) -> None
         owed = await with_results(store, chat.key, owed, leased.records)
         await chat.append(outcome_events(owed), session)
         leased.delivered |= {call.key for call in ended}
+
+
+async def deliver_again(store: Store, chat: Chat, leased: LeasedChat, kept: "list[Event]") -> None:
+    """A rewind takes back all that came after some words, and so the late results of calls that it leaves."""
+    calls = await find_session_calls(chat, kept, leased.records.values())
+    owed = [call for call in calls if call.is_undelivered and call.approval.is_final]
+    await chat.append(outcome_events(await with_results(store, chat.key, owed, leased.records)))
 
 
 async def refuse_call(store: Store, chat: ChatKey, call: CallKey, reason: str) -> None:

@@ -24,6 +24,7 @@ from ..protocol.turn import Turn
 from ..store.base import Store
 from .answers import (
     Answered,
+    deliver_again,
     deliver_outcomes,
     digest_of_message,
     encode_failure,
@@ -129,6 +130,7 @@ class ChatTurns:
                     raise NotFound
                 kept = before_invocation(events, past.invocation_id)
                 await self._leases.take_back(leased, await calls_made(kept))
+                await deliver_again(self._store, chat, leased, kept)
             elif not turn.parts:
                 raise NotFound
             # else the message never got here, or its chat was deleted: it is as good as new
