@@ -26,6 +26,7 @@ from .chat.prepared import Prepared
 from .chat.recovery import Recovery
 from .chat.segments import Defaults, Segments
 from .chat.turns import ChatTurns, Opened
+from .chat.unfinished import UnfinishedRequests
 from .chunk_log import ChunkLog, Reading
 from .errors import ConfigurationError, MalformedRequest, NotFound, NoUser, Restarting, RunActive
 from .limits import Limits
@@ -120,6 +121,7 @@ class ChatBridge:
         self._turns = ChatTurns(self._store, self._leases, policy, self.limits, self._segments)
         self._recovery = Recovery(self._store, self._segments, self._lost_chat, self.limits.lease_s)
         self._live = LiveChats(self._store, gate, self._leases, self._segments, self.limits, run_config)
+        self.unfinished = UnfinishedRequests(self.limits)
         self._draining: asyncio.Task[None] | None = None
         self.before_drain: list[Callable[[], None]] = []
         """What its transports tell their clients before streams are ended."""

@@ -5,16 +5,17 @@ import time
 from collections.abc import Generator
 from contextlib import contextmanager
 from threading import Thread
+from typing import Any
 
 import uvicorn
 from starlette.types import ASGIApp
 
 
 @contextmanager
-def serving(app: ASGIApp) -> Generator[str]:
-    """The origin of a server on loopback, which ends with the block."""
+def serving(app: ASGIApp, **options: Any) -> Generator[str]:
+    """The origin of a server on loopback, which ends with the block. `options` are uvicorn's."""
     with socket.create_server(("127.0.0.1", 0)) as listening:
-        server = uvicorn.Server(uvicorn.Config(app, log_level="critical", timeout_graceful_shutdown=2))
+        server = uvicorn.Server(uvicorn.Config(app, log_level="critical", timeout_graceful_shutdown=2, **options))
         thread = Thread(target=server.run, kwargs={"sockets": [listening]}, daemon=True)
         thread.start()
         while not server.started:

@@ -1,14 +1,12 @@
 """What has been asked over live sockets, and can go on over other ones."""
 
 import asyncio
-import sys
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
 from ..chat.turns import Opened
-from ..chunk_log import ChunkLog, Reading
+from ..chunk_log import ChunkLog, LogReader, Reading
 from ..errors import MalformedRequest
-from ..protocol.replay import replayed
 
 RequestKey = tuple[str, str, str]
 """User, chat and request id."""
@@ -16,38 +14,28 @@ RequestKey = tuple[str, str, str]
 
 @dataclass(frozen=True)
 class Told:
-    """A request's stream by its sequence numbers: first what it began with, then the log as it grows."""
+    """A request's stream by its sequence numbers: the log as it grows."""
 
     log: ChunkLog
-    beginning: ChunkLog
-    log_start: int = 0
-
-    @classmethod
-    def whole(cls, log: ChunkLog) -> "Told":
-        return cls(log, ChunkLog(""))
+    replays_until: int | None = None
+    """It began with the whole message up to this place of the log."""
 
     @classmethod
     def replaying(cls, log: ChunkLog) -> "Told":
-        """The whole message so far."""
-        beginning = ChunkLog("")
-        beginning.append([chunk for _, chunk in replayed(log.earlier, log.since(0, sys.maxsize))])
-        return cls(log, beginning, len(log))
-
-    @property
-    def length(self) -> int:
-        return len(self.beginning) + len(self.log) - self.log_start
+        return cls(log, len(log))
 
     @property
     def is_whole(self) -> bool:
         return self.log.is_closed
 
-    def has(self, sequence: int) -> bool:
-        return sequence < self.length or self.is_whole
-
-    def since(self, sequence: int, max_bytes: int) -> list[bytes]:
-        if sequence < len(self.beginning):
-            return self.beginning.since(sequence, max_bytes)
-        return self.log.since(self.log_start + sequence - len(self.beginning), max_bytes)
+    async def reader(self, sequence: int, max_bytes: int) -> LogReader:
+        """Begins with chunk `sequence`."""
+        if self.replays_until is None and 0 <= sequence <= len(self.log):
+            return LogReader(self.log, max_bytes, cursor=sequence)
+        reader = LogReader(self.log, max_bytes, replays_until=self.replays_until)
+        if sequence < 0 or not await reader.skip(sequence):
+            raise MalformedRequest("There is no chunk of this lastSequence yet.")
+        return reader
 
 
 @dataclass
@@ -73,7 +61,7 @@ class LiveRequests:
             async def opened() -> Told:
                 begun = await begin()
                 reading = begun if isinstance(begun, Reading) else await asyncio.shield(begun)
-                return Told.replaying(reading.log) if reading.is_replay else Told.whole(reading.log)
+                return Told.replaying(reading.log) if reading.is_replay else Told(reading.log)
 
             known = self._keep(key, asked, asyncio.create_task(opened(), name="adk-stream open"))
         elif known.asked != asked:
