@@ -63,6 +63,16 @@ def read_to_end(connection: socket.socket) -> bytes:
     return data
 
 
+def send_until_cut_off(connection: socket.socket, data: bytes, *, pause_s: float = 0, most: int = 10_000) -> None:
+    for _ in range(most):
+        try:
+            connection.sendall(data)
+        except ConnectionError:
+            return
+        time.sleep(pause_s)
+    raise AssertionError("all of it was taken")
+
+
 def open_descriptors(process_id: int | str = "self") -> int:
     return len(os.listdir(f"/proc/{process_id}/fd"))
 
