@@ -168,7 +168,9 @@ def test_dead_readers_of_a_long_answer_cost_little(attacked: Attacked) -> None:
     with connect(attacked.origin, post("/api/chat", turn("long", str(words)), MALLORY)) as first:
         told = b""
         while f"word{words - 1} ".encode() not in told:
-            told = told[-1000:] + first.recv(2**16)
+            piece = first.recv(2**16)
+            assert piece
+            told = told[-1000:] + piece
         attacked.memory = resident_bytes(attacked.pid)
         stream = get("/api/chat/long/stream", MALLORY)
         with ExitStack() as stack:

@@ -93,6 +93,43 @@ def test_one_reader_too_many_is_told_so_before_the_stream() -> None:
     run(scenario)
 
 
+def test_a_replay_gives_way_to_others_piece_by_piece() -> None:
+    """A server with room for all of it takes it without a pause."""
+
+    async def scenario() -> None:
+        async with answering(max_send_bytes=1000) as running:
+            log = running.bridge.running("ann", "c1")
+            assert log is not None
+            log.append([b'{"type":"text-delta","id":"t","delta":"word"}'] * 10_000)
+            turns, pieces = 0, 0
+
+            def count(_: bytes) -> None:
+                nonlocal pieces
+                pieces += 1
+                assert pieces <= turns + 2
+
+            async def others() -> None:
+                nonlocal turns
+                while True:
+                    turns += 1
+                    await asyncio.sleep(0)
+
+            other = asyncio.create_task(others())
+            path = "/api/chat/c1/stream"
+            for headers in ({}, {"last-event-id": f"{log.segment}-0"}):
+                turns = pieces = 0
+                reading = asyncio.create_task(
+                    exchange(running.app, method="GET", path=path, headers=headers, on_send=count)
+                )
+                while pieces < 10_000 * 45 // 1100 and not reading.done():
+                    await asyncio.sleep(0)
+                assert not reading.done()
+                reading.cancel()
+            other.cancel()
+
+    run(scenario)
+
+
 def test_an_answer_that_finds_too_many_readers_is_recorded_and_told_so_in_its_stream() -> None:
     async def scenario() -> None:
         paid: list[int] = []

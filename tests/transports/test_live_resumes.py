@@ -7,7 +7,7 @@ from google.adk.tools import FunctionTool
 
 from adk_stream_protocol import Limits, client_tool
 from adk_stream_protocol.chunk_log import ChunkLog, LogReader, Reading
-from adk_stream_protocol.errors import MalformedRequest, RunActive
+from adk_stream_protocol.errors import MalformedRequest, RunActive, TooMany
 from adk_stream_protocol.testing import LiveSession, call
 from adk_stream_protocol.transports.live_requests import LiveRequests, Told
 from support.live_client import LiveClient, decisions, outputs
@@ -274,6 +274,29 @@ def test_a_refusal_is_remembered_for_a_while() -> None:
         assert begun == [1]
         await asyncio.sleep(100)
         assert await requests.find(KEY) is None
+
+    play(scenario)
+
+
+def test_only_so_many_requests_of_a_user_are_remembered() -> None:
+    async def scenario() -> None:
+        async def begin() -> Reading:
+            return Reading(log)
+
+        log, requests = log_of(1), LiveRequests(30)
+        log.close()
+        for number in range(250):
+            await requests.open(("ann", "chat-1", f"sent-{number}"), b"", begin)
+            requests.add(("ann", "chat-1", f"resumed-{number}"), Told.replaying(log))
+        with pytest.raises(TooMany):
+            await requests.open(KEY, b"", begin)
+        with pytest.raises(TooMany):
+            requests.add(KEY, Told(log))
+        assert await requests.open(("ann", "chat-1", "sent-1"), b"", begin)  # those that are known are no more
+        await requests.open(("bob", *KEY[1:]), b"", begin)
+        await asyncio.sleep(100)
+        await requests.open(KEY, b"", begin)
+        await requests.aclose()
 
     play(scenario)
 

@@ -57,6 +57,28 @@ async def drop(*channels: Callable[..., Any]) -> None:
         await asyncio.sleep(_NOTICED_S)  # the server complains of an application that returns before it knows
 
 
+class Backlog:
+    """What the server still holds for a client, whom it does not wait for yet."""
+
+    def __init__(self, *channels: Callable[..., Any]) -> None:
+        self._channels = channels
+        self._transport: asyncio.Transport | None = None
+        self._left = 0
+        self._taken_at = asyncio.get_running_loop().time()
+        self.added = 0
+        """Bytes that were sent since it was looked at."""
+
+    def stuck_s(self) -> float:
+        """For how long nothing of it has been taken; to be asked now and then."""
+        self._transport = self._transport or find_transport(*self._channels)
+        left = self._transport.get_write_buffer_size() if self._transport is not None else 0
+        now = asyncio.get_running_loop().time()
+        if not left or left < self._left + self.added:
+            self._taken_at = now
+        self._left, self.added = left, 0
+        return now - self._taken_at
+
+
 def drop_when_stuck(within_s: float, *channels: Callable[..., Any]) -> None:
     """All has been sent, and the server waits for its client to take it. Drop the connection if it takes nothing for a
     while."""

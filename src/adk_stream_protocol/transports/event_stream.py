@@ -13,7 +13,7 @@ from ..chunk_log import LogReader, Reading
 from ..errors import TooMany
 from ..limits import Limits
 from ..protocol import sse
-from .connection import drop, drop_when_stuck
+from .connection import Backlog, drop, drop_when_stuck
 
 
 class EventStreamResponse(Response):
@@ -33,7 +33,7 @@ class EventStreamResponse(Response):
         waker = asyncio.Event()
         gone = asyncio.create_task(_until_disconnect(receive))
         gone.add_done_callback(lambda _: waker.set())
-        timer = _ReaderTimer(self._limits, waker)
+        timer = _ReaderTimer(self._limits, waker, Backlog(receive, send))
         watched = self._opened.log if isinstance(self._opened, Reading) else None
         if watched is not None:
             watched.watch(waker)
@@ -81,7 +81,7 @@ class EventStreamResponse(Response):
 
     async def _wait(self, send: Send, waker: asyncio.Event, timer: "_ReaderTimer") -> None:
         if timer.ping_is_due:
-            with timer.sending():
+            with timer.sending(sse.PING):
                 await send(_body(sse.PING, more=True))
         else:
             waker.clear()
@@ -99,9 +99,9 @@ class EventStreamResponse(Response):
             events = reader.take()
             ends = reader.is_at_end
             if events or ends:
-                body = sse.encode_events(segment, events)
-                with timer.sending():
-                    await send(_body(body + sse.DONE if ends else body, more=not ends))
+                body = sse.encode_events(segment, events) + (sse.DONE if ends else b"")
+                with timer.sending(body):
+                    await send(_body(body, more=not ends))
                 if ends:
                     return
             if reader.has_more:
@@ -122,11 +122,12 @@ async def _until_disconnect(receive: Receive) -> None:
 class _ReaderTimer:
     """Wakes a reader after a silence, and cuts one off that does not take what it is sent. One timer, none a chunk."""
 
-    def __init__(self, limits: Limits, waker: asyncio.Event) -> None:
+    def __init__(self, limits: Limits, waker: asyncio.Event, backlog: Backlog) -> None:
         self._loop = asyncio.get_running_loop()
         self._task = asyncio.current_task()
         self._limits = limits
         self._waker = waker
+        self._backlog = backlog
         self._is_sending = False
         self._since = self._loop.time()
         self._timer = self._loop.call_later(self._interval_s, self._tick)
@@ -138,7 +139,8 @@ class _ReaderTimer:
         return min(self._limits.ping_interval_s, self._limits.send_timeout_s)
 
     @contextmanager
-    def sending(self) -> Generator[None]:
+    def sending(self, data: bytes) -> Generator[None]:
+        self._backlog.added += len(data)
         self._is_sending, self._since = True, self._loop.time()
         yield
         self._is_sending, self._since, self.ping_is_due = False, self._loop.time(), False
@@ -148,7 +150,8 @@ class _ReaderTimer:
 
     def _tick(self) -> None:
         quiet_s = self._loop.time() - self._since
-        if self._is_sending and quiet_s >= self._limits.send_timeout_s and self._task is not None:
+        stuck_s = max(quiet_s if self._is_sending else 0, self._backlog.stuck_s())
+        if stuck_s >= self._limits.send_timeout_s and self._task is not None:
             self.has_cut_off = True
             self._task.cancel()
             return

@@ -1,15 +1,18 @@
 """What has been asked over live sockets, and can go on over other ones."""
 
 import asyncio
+from collections import Counter
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
 from ..chat.turns import Opened
 from ..chunk_log import ChunkLog, LogReader, Reading
-from ..errors import MalformedRequest
+from ..errors import MalformedRequest, TooMany
 
 RequestKey = tuple[str, str, str]
 """User, chat and request id."""
+
+_MOST_OF_A_USER = 500  # requests that are remembered: many more than anybody's pages begin in a minute
 
 
 @dataclass(frozen=True)
@@ -52,11 +55,13 @@ class LiveRequests:
         """`kept_s`: how long after its end."""
         self._kept_s = kept_s
         self._begun: dict[RequestKey, _Begun] = {}
+        self._of_users: Counter[str] = Counter()
 
     async def open(self, key: RequestKey, asked: bytes, begin: Callable[[], Awaitable[Opened]]) -> Told:
         """`asked`: what tells this request from another under the same id."""
         known = self._begun.get(key)
         if known is None:
+            self._require_room(key[0])
 
             async def opened() -> Told:
                 begun = await begin()
@@ -77,14 +82,21 @@ class LiveRequests:
         return await asyncio.shield(known.told)
 
     def add(self, key: RequestKey, told: Told) -> Told:
+        self._require_room(key[0])
+
         async def known() -> Told:
             return told
 
         self._keep(key, b"", asyncio.create_task(known(), name="adk-stream resume"))
         return told
 
+    def _require_room(self, user: str) -> None:
+        if self._of_users[user] >= _MOST_OF_A_USER:
+            raise TooMany
+
     def _keep(self, key: RequestKey, asked: bytes, task: asyncio.Task[Told]) -> _Begun:
         self._begun[key] = begun = _Begun(asked, task)
+        self._of_users[key[0]] += 1
         # Whoever asked may be gone by the time it fails, and asyncio would log what it said.
         task.add_done_callback(lambda done: done.cancelled() or done.exception())
         asyncio.get_running_loop().call_later(self._kept_s, self._forget, key, begun)
@@ -97,6 +109,9 @@ class LiveRequests:
         is_whole = task.done() and (task.cancelled() or task.exception() is not None or task.result().is_whole)
         if is_whole and begun.was_whole:
             del self._begun[key]
+            self._of_users[key[0]] -= 1
+            if not self._of_users[key[0]]:
+                del self._of_users[key[0]]
         else:
             begun.was_whole = is_whole
             asyncio.get_running_loop().call_later(self._kept_s, self._forget, key, begun)
@@ -104,6 +119,7 @@ class LiveRequests:
     async def aclose(self) -> None:
         tasks = [begun.told for begun in self._begun.values() if not begun.told.done()]
         self._begun.clear()
+        self._of_users.clear()
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
