@@ -27,7 +27,7 @@ def encode_events(events: list[Event]) -> list[bytes]:
     written = 0
     for chunks in [translator.start("m"), *map(translator.feed, events), translator.finish()]:
         if chunks:
-            frames.append(sse.encode_events(b"abcd", written, encode_chunks(chunks)))
+            frames.append(sse.encode_events(b"abcd", list(enumerate(encode_chunks(chunks), written))))
             written += len(chunks)
     return frames
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from google.adk.tools import FunctionTool
 
-from adk_stream_protocol import ApprovalPolicy, client_tool
+from adk_stream_protocol import ApprovalPolicy, Limits, client_tool
 from adk_stream_protocol.adk.gate import ApprovalGate
 from adk_stream_protocol.adk.leased_chat import LeasedChat
 from adk_stream_protocol.chat.leases import ChatLeases
@@ -131,8 +131,8 @@ def test_two_tabs_that_decide_on_different_calls_at_once_both_come_to_the_end() 
 
 def test_fifty_approvals_at_once_run_the_tool_once_and_all_learn_its_result() -> None:
     async def scenario() -> None:
-        till = Till()
-        async with page([call("pay", amount=5)], "Paid.", tools=(till.gated,)) as at:
+        till, limits = Till(), Limits(max_waiting_answers_per_user=50, max_readers_per_run=50)
+        async with page([call("pay", amount=5)], "Paid.", tools=(till.gated,), limits=limits) as at:
             await at.say("Pay.")
             at.decide("pay")
             answers = await asyncio.gather(*(at.chat.post(request_of(at)) for _ in range(50)))

@@ -198,7 +198,8 @@ def test_a_client_that_leaves_while_it_waits_has_answered_all_the_same() -> None
 @anywhere
 def test_however_many_answers_wait_the_store_is_asked_by_one(elsewhere: bool) -> None:
     async def scenario() -> None:
-        async with busy_chat(elsewhere=elsewhere) as (staff, at, till, set_free):
+        limits = Limits(max_waiting_answers_per_user=100, max_readers_per_run=100)
+        async with busy_chat(elsewhere=elsewhere, limits=limits) as (staff, at, till, set_free):
             waiting = [asyncio.create_task(at.chat.post(answer_body(at))) for _ in range(100)]
             await asyncio.sleep(5)
             staff.store.asked.clear()  # pyright: ignore
@@ -315,6 +316,59 @@ def test_a_decision_that_is_recorded_is_taken_up_when_the_store_is_back() -> Non
             await reading
             staff.store.fails = None  # pyright: ignore
             await staff.recover(at)
+            assert till.paid == [5]
+
+    play(scenario)
+
+
+@anywhere
+def test_one_answer_too_many_is_told_to_come_again_and_is_not_recorded(elsewhere: bool) -> None:
+    async def scenario() -> None:
+        limits = Limits(max_waiting_answers_per_user=1)
+        async with busy_chat(elsewhere=elsewhere, limits=limits) as (_, at, till, set_free):
+            forged = {**answer_body(at), "id": "somewhere-else"}
+            first = asyncio.create_task(at.chat.post(forged))  # refused ones take no place for long
+            assert (await first).status == 404
+            waiting = Reading(at, answer_body(at))
+            await asyncio.sleep(1)
+            refused = await exchange(at.chat.app, body=json.dumps(answer_body(at)).encode())
+            assert (refused.status, json.loads(refused.body)["error"]["code"]) == (429, "too-many")
+            assert refused.headers["retry-after"] == "5"
+            other = await exchange(at.chat.app, body=json.dumps(answer_body(at)).encode(), headers={"x-user": "bob"})
+            assert other.status == 404  # of somebody else's calls, but not too many
+            await set_free()
+            assert (await waiting.whole()).status == 200
+            again = await at.chat.post(answer_body(at))
+            assert (again.status, outputs(again)) == (200, [{"paid": 5}])
+            assert till.paid == [5]
+
+    play(scenario)
+
+
+def test_an_answer_that_is_refused_for_its_number_can_be_sent_again() -> None:
+    """It is neither recorded nor lost."""
+
+    async def scenario() -> None:
+        till, thinker = Till(), Thinker()
+        async with workers(
+            PAY,
+            [call("think")],
+            "Thought.",
+            "Paid.",
+            tools=(till.gated, thinker.think),
+            limits=Limits(max_runs_per_user=1),
+        ) as staff:
+            at = staff.page()
+            await at.say("Pay.")
+            at.decide("pay")
+            other = asyncio.create_task(at.chat.of(chat_id="c2").say("Think."))
+            await thinker.started.wait()
+            refused = await exchange(at.chat.app, body=json.dumps(answer_body(at)).encode())
+            assert (refused.status, json.loads(refused.body)["error"]["code"]) == (429, "too-many")
+            assert await staff.states() == [State.PENDING]
+            thinker.go_on.set()
+            await other
+            assert outputs(await at.chat.post(answer_body(at))) == [{"paid": 5}]
             assert till.paid == [5]
 
     play(scenario)

@@ -27,6 +27,7 @@ from .chat.prepared import Prepared
 from .chat.recovery import Recovery
 from .chat.segments import Defaults, Segments
 from .chat.turns import ChatTurns, Opened
+from .chat.unfinished import UnfinishedRequests
 from .chunk_log import ChunkLog, Reading
 from .errors import ConfigurationError, MalformedRequest, NotFound, Restarting, RunActive
 from .limits import Limits
@@ -112,6 +113,7 @@ class ChatBridge:
             lambda key: self._chat(key.user_id, key.chat_id, ""),
             self.limits.max_listed_chats,
         )
+        self.unfinished = UnfinishedRequests(self.limits)
         self._draining: asyncio.Task[None] | None = None
         self.before_drain: list[Callable[[], None]] = []
         """What its transports tell their clients before streams are ended."""

@@ -1,8 +1,13 @@
 """The log of one stream segment. A run appends; a reader is a cursor, be it slow, dropped, second or resumed."""
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+
+from .errors import TooMany
+from .protocol.replay import Calls, Event, replayed
+
+_TOO_MANY_READERS = "This answer is read in too many places at once. Close one of them, then try again."
 
 
 class ChunkLog:
@@ -15,12 +20,14 @@ class ChunkLog:
         self.size_bytes = 0
         self.on_readers_changed: Callable[[], None] = lambda: None
         self._chunks: list[bytes] = []
+        self._calls = Calls(earlier)
         self._closed = False
         self._wakers: set[asyncio.Event] = set()
         self._left = asyncio.Event()
 
     def append(self, chunks: Sequence[bytes]) -> None:
         self._chunks.extend(chunks)
+        self._calls.add(chunks)
         for chunk in chunks:
             self.size_bytes += len(chunk)
         self._wake()
@@ -42,15 +49,22 @@ class ChunkLog:
 
     def since(self, cursor: int, max_bytes: int) -> list[bytes]:
         """What is ready after the cursor: what is ready together leaves together, up to a bound but at least one."""
-        ready = self._chunks[cursor:]
         if self.size_bytes <= max_bytes:
-            return ready
+            return self._chunks[cursor:]
         taken = 0
-        for count, chunk in enumerate(ready):
-            taken += len(chunk)
+        for end in range(cursor, len(self._chunks)):
+            taken += len(self._chunks[end])
             if taken > max_bytes:
-                return ready[: max(count, 1)]
-        return ready
+                return self._chunks[cursor : max(end, cursor + 1)]
+        return self._chunks[cursor:]
+
+    def replayed(self, until: int, max_bytes: int) -> Iterator[list[Event]]:
+        """The whole message up to a place, in pieces."""
+        return replayed(self.earlier, self._chunks, self._calls, until, max_bytes)
+
+    def require_room(self, max_readers: int) -> None:
+        if len(self._wakers) >= max_readers:
+            raise TooMany(_TOO_MANY_READERS)
 
     def watch(self, waker: asyncio.Event) -> None:
         """Set `waker` whenever there may be something to read, until `unwatch`."""
@@ -84,3 +98,49 @@ class Reading:
     log: ChunkLog
     is_replay: bool = False
     """Whether its client begins with none of the message: it is told what the message is by now."""
+
+
+class LogReader:
+    """Takes a log piece by piece. Nothing is prepared before it is taken."""
+
+    def __init__(self, log: ChunkLog, max_bytes: int, *, cursor: int = 0, replays_until: int | None = None) -> None:
+        """`cursor`: where it begins in the log. `replays_until`: it begins with the whole message up to there."""
+        self._log = log
+        self._max_bytes = max_bytes
+        self._cursor = cursor if replays_until is None else replays_until
+        self._replay = None if replays_until is None else log.replayed(replays_until, max_bytes)
+        self._left: list[Event] = []
+
+    def take(self) -> list[Event]:
+        """What comes next. It may be nothing, also when there is more."""
+        if self._left:
+            taken, self._left = self._left, []
+            return taken
+        if self._replay is not None:
+            piece = next(self._replay, None)
+            if piece is not None:
+                return piece
+            self._replay = None
+        chunks = self._log.since(self._cursor, self._max_bytes)
+        events = list[Event](enumerate(chunks, self._cursor))
+        self._cursor += len(chunks)
+        return events
+
+    async def skip(self, count: int) -> bool:
+        """Pass over so many chunks; False if there are not as many."""
+        while count > 0:
+            taken = self.take()
+            self._left = taken[count:]
+            count -= len(taken)
+            if count > 0 and not self.has_more:
+                return False
+            await asyncio.sleep(0)
+        return True
+
+    @property
+    def has_more(self) -> bool:
+        return bool(self._left) or self._replay is not None or self._cursor < len(self._log)
+
+    @property
+    def is_at_end(self) -> bool:
+        return self._log.is_closed and not self.has_more

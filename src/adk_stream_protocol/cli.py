@@ -3,15 +3,11 @@
 import argparse
 import asyncio
 import importlib
-import math
-import socket
 import sys
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-
-import uvicorn
 
 from .bridge import ChatBridge, UserId
 from .demo.agent import build_app, demo_run_config
@@ -23,14 +19,13 @@ from .limits import Limits
 from .transports.recorded import read_recording
 from .transports.recorder import Recording
 from .transports.replayer import Replay
+from .uvicorn_server import UvicornServer
 
 if TYPE_CHECKING:
     from google.adk.sessions import BaseSessionService
     from sqlalchemy import URL
 
 _CONNECTING_S = 10  # a database that takes longer will not be fast enough for a chat
-_LOOK_S = 0.1  # between looks for a second signal
-_PING_S = 20  # of a WebSocket: a silence after which the other side is asked, and given up after another
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -135,18 +130,9 @@ def _run(app: Any, options: argparse.Namespace, limits: Limits, end_runs: Callab
     if is_built(PAGE):
         print(f"adk-stream: page at http://{host}:{options.port}/", file=sys.stderr)
     print(f"adk-stream: chat API at http://{host}:{options.port}{PREFIX}", file=sys.stderr)
-    config = uvicorn.Config(
-        app,
-        host=options.host,
-        port=options.port,
-        timeout_graceful_shutdown=math.ceil(limits.drain_s) + 5,
-        ws="websockets-sansio",
-        ws_max_size=limits.max_body_bytes,
-        ws_ping_interval=_PING_S,
-        ws_ping_timeout=_PING_S,
-    )
+    server = UvicornServer(app, host=options.host, port=options.port, limits=limits, end_runs=end_runs)
     with suppress(KeyboardInterrupt):  # which uvicorn passes on when all is closed
-        _Server(end_runs, config).run()
+        server.run()
 
 
 def _agent_name(agent: Any) -> str:
@@ -218,17 +204,3 @@ def _recording(file: Path | None) -> AbstractContextManager[Recording | None]:
         raise ConfigurationError(f"{file} is there already: record into a new file.") from None
     except OSError as error:
         raise ConfigurationError(f"{file} cannot be created: {error.strerror}") from None
-
-
-class _Server(uvicorn.Server):
-    """Ends what runs before it waits for connections: their streams then come to a proper end."""
-
-    def __init__(self, end_runs: Callable[[], Awaitable[None]], config: uvicorn.Config) -> None:
-        super().__init__(config)
-        self._end_runs = end_runs
-
-    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        ending = asyncio.ensure_future(self._end_runs())
-        while not ending.done() and not self.force_exit:  # which a second signal sets
-            await asyncio.wait([ending], timeout=_LOOK_S)
-        await super().shutdown(sockets)

@@ -4,6 +4,7 @@
     ├── RemoteProtocolError        their bytes: nothing was run, the session is untouched
     │   ├── MalformedRequest       400
     │   ├── UnknownHost            400
+    │   ├── TooSlow                408
     │   ├── RequestTooLarge        413
     │   ├── WrongMediaType         415
     │   └── RangeNotSatisfiable    416
@@ -14,6 +15,8 @@
     │   ├── RunActive              409, with Retry-After
     │   ├── OutputDoesNotFit       422
     │   ├── TooManyFrames          429
+    │   ├── TooMany                429, with Retry-After
+    │   ├── Busy                   503, with Retry-After
     │   ├── Restarting             503, with Retry-After
     │   ├── StoreUnavailable       503
     │   └── RefusedByApplication   as its hook said
@@ -52,6 +55,12 @@ class UnknownHost(RemoteProtocolError):
     status = 400
     code = "unknown-host"
     public_text = "The server does not answer under this name."
+
+
+class TooSlow(RemoteProtocolError):
+    status = 408
+    code = "too-slow"
+    public_text = "The request took too long to arrive. Send it again."
 
 
 class RequestTooLarge(RemoteProtocolError):
@@ -111,6 +120,22 @@ class TooManyFrames(Refusal):
     status = 429
     code = "rate-limited"
     public_text = "Too many frames. Send fewer of them."
+
+
+class TooMany(Refusal):
+    """Of one user's things at once."""
+
+    status = 429
+    code = "too-many"
+    public_text = "This is too much at once. Wait for something of it to end, then send again."
+    retry_after_s = 5
+
+
+class Busy(Refusal):
+    status = 503
+    code = "busy"
+    public_text = "The server takes in too much right now. Send your request again."
+    retry_after_s = 5
 
 
 class Restarting(Refusal):

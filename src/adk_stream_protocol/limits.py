@@ -21,6 +21,16 @@ class Limits:
     max_body_bytes: int = 32 * MIB
     """The whole request as it arrives: the JSON above and one file of full size in base64."""
 
+    body_timeout_s: float = 120
+    """How long a request may take to arrive. A file of full size over 2 Mbit/s takes as long."""
+
+    max_unfinished_bytes_per_user: int = 64 * MIB
+    """What one user's requests may hold in this process until they are decoded: two of full size."""
+
+    max_unfinished_bytes: int = 256 * MIB
+    """What all users' requests may hold likewise, beside the first 64 KiB of each: words get through while files are
+    refused."""
+
     max_output_bytes: int = 256 * 1024
     """The output of one tool of the browser's, as JSON. The model reads it with every call that follows."""
 
@@ -51,6 +61,16 @@ class Limits:
     max_send_bytes: int = 64 * 1024
     """What a reader takes at a time. It is copied on its way to the socket, so that up to four times as much may be
     held for a reader that does not read."""
+
+    max_readers_per_run: int = 20
+    """Who read one run at once, in this process: pages of one user that show the same chat, and their lost
+    connections until they are noticed."""
+
+    max_runs_per_user: int = 20
+    """Chats of one user that answer at once, in this process: request mode and live sessions together."""
+
+    max_waiting_answers_per_user: int = 20
+    """Answers of one user to calls that wait for their chats to be free, in this process. Each is recorded."""
 
     live_grace_s: float = 30
     """How long a live session waits for a client that has lost its socket. A tunnel, or a change of networks."""

@@ -12,10 +12,10 @@ from adk_stream_protocol.adk.translator import Translator
 from adk_stream_protocol.protocol import chunks as c
 from adk_stream_protocol.protocol.chunks import AnyChunk, encode_chunks, encode_json
 from adk_stream_protocol.protocol.fold import MessageFold, UIMessage
-from adk_stream_protocol.protocol.replay import replayed
 from conformance.node import NodeDriver
 from protocol.test_writer_walks import FLAGS, Walker
 from support.event_sequences import random_run
+from support.replays import replayed
 
 RUNS = 100
 

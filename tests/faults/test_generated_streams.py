@@ -26,7 +26,7 @@ def stream_of(seed: int, sdk_version: SdkVersion) -> str:
         chunks += translator.finish()
     else:
         chunks += random.choice([translator.abort, lambda: translator.fail("The agent could not answer.")])()
-    return (encode_events(b"s", 0, encode_chunks(chunks)) + DONE).decode()
+    return (encode_events(b"s", list(enumerate(encode_chunks(chunks)))) + DONE).decode()
 
 
 @pytest.fixture(scope="module")

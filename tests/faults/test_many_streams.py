@@ -27,6 +27,10 @@ def resident_bytes() -> int:
         return int(statm.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
 
 
+def open_descriptors() -> int:
+    return len(os.listdir("/proc/self/fd"))
+
+
 class EchoModel(ScriptedModel):
     """Says its user's word again and again, slowly."""
 
@@ -46,6 +50,7 @@ async def post(origin: str, chat_id: str) -> tuple[asyncio.StreamReader, asyncio
     message = {"id": "m", "role": "user", "parts": [{"type": "text", "text": f"<{chat_id}>"}]}
     body = json.dumps({"id": chat_id, "messages": [message]}).encode()
     head = "POST /api/chat HTTP/1.1\r\nhost: x\r\nconnection: close\r\ncontent-type: application/json\r\n"
+    head += f"x-user: {chat_id}\r\n"
     writer.write(f"{head}content-length: {len(body)}\r\n\r\n".encode() + body)
     await writer.drain()
     return reader, writer
@@ -97,20 +102,21 @@ class LongModel(ScriptedModel):
 @pytest.mark.figures
 def test_readers_that_never_read_cost_little_and_are_cut_off(capsys: pytest.CaptureFixture[str]) -> None:
     count = figure(DEAD_READERS)
-    limits = Limits(send_timeout_s=2, ping_interval_s=2)
+    limits = Limits(send_timeout_s=2, ping_interval_s=2, max_readers_per_run=count + 1)
     bridge = ChatBridge(LlmAgent(name="helper", model=LongModel()), user_id=user_of, limits=limits)
 
     async def dead_readers(origin: str) -> int:
         first = await post(origin, "c1")
-        while (log := bridge.running("ann", "c1")) is None or log.size_bytes < 8_000_000:
+        while (log := bridge.running("c1", "c1")) is None or log.size_bytes < 8_000_000:
             await asyncio.sleep(0.01)
         before = resident_bytes()
         host, port = origin.removeprefix("http://").split(":")
         sockets = [first]
+        descriptors = open_descriptors() - 2
         for _ in range(count):
             reader, writer = await asyncio.open_connection(host, int(port), limit=1024)
             writer.transport.pause_reading()  # pyright: ignore
-            writer.write(b"GET /api/chat/c1/stream HTTP/1.1\r\nhost: x\r\n\r\n")
+            writer.write(b"GET /api/chat/c1/stream HTTP/1.1\r\nhost: x\r\nx-user: c1\r\n\r\n")
             sockets.append((reader, writer))
         grown = 0
         watched = False
@@ -118,13 +124,16 @@ def test_readers_that_never_read_cost_little_and_are_cut_off(capsys: pytest.Capt
             watched |= log.is_read
             grown = max(grown, resident_bytes() - before)
             await asyncio.sleep(0.05)
+        async with asyncio.timeout(60):
+            while open_descriptors() > descriptors + len(sockets):  # the clients' own are all that is left
+                await asyncio.sleep(0.05)
         for _, writer in sockets:
             writer.transport.abort()
         return grown
 
     with serving(app_of(bridge)) as origin:
         grown = asyncio.run(dead_readers(origin))
-        assert httpx.post(f"{origin}/api/chat/c1/stop").status_code == 204
+        assert httpx.post(f"{origin}/api/chat/c1/stop", headers={"x-user": "c1"}).status_code == 204
     with capsys.disabled():
         print(f"\n{count} readers that never read: {grown // count // 1024} KiB each")
     assert grown < 64 * 1024 * 1024 + count * 256 * 1024

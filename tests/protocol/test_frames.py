@@ -22,9 +22,9 @@ from adk_stream_protocol.protocol.frames import (
     encode_audio,
     sdk_version_of,
 )
-from adk_stream_protocol.protocol.replay import replayed
 from adk_stream_protocol.protocol.turn import read_turn
 from protocol.request_bodies import hello, json_value, quick, user
+from support.replays import replayed
 
 MESSAGE = user()
 SEND = {"type": "send", "requestId": "r1", "id": "chat", "trigger": "submit-message", "messages": [MESSAGE]}

@@ -6,8 +6,8 @@ import pytest
 from google.adk.tools import FunctionTool
 
 from adk_stream_protocol import Limits, client_tool
-from adk_stream_protocol.chunk_log import ChunkLog, Reading
-from adk_stream_protocol.errors import MalformedRequest, RunActive
+from adk_stream_protocol.chunk_log import ChunkLog, LogReader, Reading
+from adk_stream_protocol.errors import MalformedRequest, RunActive, TooMany
 from adk_stream_protocol.testing import LiveSession, call
 from adk_stream_protocol.transports.live_requests import LiveRequests, Told
 from support.live_client import LiveClient, decisions, outputs
@@ -180,29 +180,57 @@ def log_of(*sizes: int, earlier: int = 0) -> ChunkLog:
     return log
 
 
+def taken(reader: LogReader) -> list[bytes]:
+    """All there is, piece by piece."""
+    chunks: list[bytes] = []
+    while reader.has_more:
+        chunks += [chunk for _, chunk in reader.take()]
+    return chunks
+
+
 def test_what_is_told_goes_on_from_its_beginning_into_the_log() -> None:
-    log = log_of(1, 1, earlier=3)
-    told = Told.replaying(log)
-    assert told.length == 4  # the second `start` of one message is left out
-    log.append([b"x", b"y"])
-    assert told.length == 6
-    everything = [*told.since(0, 1000), *told.since(4, 1000)]
-    assert everything == [b"e" * 10] * 3 + [b"B", b"x", b"y"]
-    assert told.since(5, 1000) == [b"y"]
-    assert (told.has(5), told.has(6), told.is_whole) == (True, False, False)
-    log.close()
-    assert (told.has(6), told.is_whole) == (True, True)
+    async def scenario() -> None:
+        log = log_of(1, 1, earlier=3)
+        told = Told.replaying(log)
+        log.append([b"x", b"y"])
+        everything = [b"e" * 10] * 3 + [b"B", b"x", b"y"]  # the second `start` of one message is left out
+        for sequence in range(7):
+            for max_bytes in (1, 25, 1000):
+                assert taken(await told.reader(sequence, max_bytes)) == everything[sequence:]
+        for sequence in (-1, 7):
+            with pytest.raises(MalformedRequest):
+                await told.reader(sequence, 1000)
+        reader = await told.reader(6, 1000)
+        assert (reader.has_more, reader.is_at_end) == (False, False)
+        log.append([b"z"])
+        assert (reader.has_more, taken(reader)) == (True, [b"z"])
+        log.close()
+        assert (reader.is_at_end, told.is_whole) == (True, True)
+
+    asyncio.run(scenario())
+
+
+def test_what_is_told_whole_is_read_from_any_chunk() -> None:
+    async def scenario() -> None:
+        told = Told(log_of(1, 1))
+        assert [taken(await told.reader(sequence, 1)) for sequence in range(3)] == [[b"A", b"B"], [b"B"], []]
+        for sequence in (-1, 3):
+            with pytest.raises(MalformedRequest):
+                await told.reader(sequence, 1)
+
+    asyncio.run(scenario())
 
 
 def test_what_is_told_comes_in_pieces_of_a_bounded_size() -> None:
-    told = Told.replaying(log_of(100, 100, 100, earlier=20))
-    sequence, pieces = 0, []
-    while chunks := told.since(sequence, 50):
-        pieces.append(sum(len(chunk) for chunk in chunks))
-        sequence += len(chunks)
-    assert sequence == told.length
-    assert max(pieces) == 100  # one chunk at least, however large
-    assert all(size <= 50 for size in pieces if size != 100)
+    async def scenario() -> None:
+        reader = await Told.replaying(log_of(100, 100, 100, earlier=20)).reader(0, 50)
+        pieces: list[int] = []
+        while reader.has_more:
+            pieces.append(sum(len(chunk) for _, chunk in reader.take()))
+        assert sum(pieces) == 20 * 10 + 200
+        assert max(pieces) <= 100  # one chunk at least, however large
+
+    asyncio.run(scenario())
 
 
 def test_a_request_is_opened_once_however_many_ask_and_one_that_leaves_stops_nobody() -> None:
@@ -246,6 +274,29 @@ def test_a_refusal_is_remembered_for_a_while() -> None:
         assert begun == [1]
         await asyncio.sleep(100)
         assert await requests.find(KEY) is None
+
+    play(scenario)
+
+
+def test_only_so_many_requests_of_a_user_are_remembered() -> None:
+    async def scenario() -> None:
+        async def begin() -> Reading:
+            return Reading(log)
+
+        log, requests = log_of(1), LiveRequests(30)
+        log.close()
+        for number in range(250):
+            await requests.open(("ann", "chat-1", f"sent-{number}"), b"", begin)
+            requests.add(("ann", "chat-1", f"resumed-{number}"), Told.replaying(log))
+        with pytest.raises(TooMany):
+            await requests.open(KEY, b"", begin)
+        with pytest.raises(TooMany):
+            requests.add(KEY, Told(log))
+        assert await requests.open(("ann", "chat-1", "sent-1"), b"", begin)  # those that are known are no more
+        await requests.open(("bob", *KEY[1:]), b"", begin)
+        await asyncio.sleep(100)
+        await requests.open(KEY, b"", begin)
+        await requests.aclose()
 
     play(scenario)
 

@@ -14,7 +14,7 @@ from ..adk.leased_chat import LeasedChat
 from ..adk.live_run import LiveRun
 from ..adk.policy import ApprovalPolicy
 from ..adk.request_run import RequestRun
-from ..errors import Restarting
+from ..errors import Restarting, TooMany
 from ..protocol import approvals
 from ..protocol.approvals import Approval, CallKey, ChatKey, NotAllowed, State
 from ..store.base import Lease, Step, Store, advance
@@ -28,6 +28,7 @@ Change = tuple[Approval, Approval]
 _NOT_TAKEN_UP = "This call was not run: the server failed before it began."
 _TAKEN_BACK = "This call was not run: what the user had said was taken back."
 _NOT_ASKED = "the run ended before anybody was asked"
+_TOO_MANY_RUNS = "Too many of your chats are answering. Wait for the end of one, or stop it, then send again."
 _STOPPING_S = 5  # what it may take to end a run whose tools have ended
 _FIRST_LOOK_S, _LONGEST_LOOK_S = 0.05, 1.0  # at a chat of another worker's, of whose end nobody tells us
 
@@ -78,6 +79,12 @@ class ChatLeases:
             starting.set()
 
     # -- taking a chat ------------------------------------------------------------------------------------------------
+
+    def require_room(self, chat: ChatKey, max_runs_per_user: int) -> None:
+        """For whoever is about to `begin` something new. What goes on with something begun is not refused."""
+        running = sum(other.user_id == chat.user_id for other in self._runs)
+        if running >= max_runs_per_user and chat not in self._runs:
+            raise TooMany(_TOO_MANY_RUNS)
 
     async def begin(self, chat: ChatKey, changes: Sequence[Change] = ()) -> LeasedChat | None:
         """The right to run in this chat, if nobody has it. `changes` are written in any case, except those that

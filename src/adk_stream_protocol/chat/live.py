@@ -99,6 +99,7 @@ class LiveChats:
         return await asyncio.shield(opening)
 
     async def _open(self, chat: Chat, prepared: Prepared) -> LiveRun:
+        self._leases.require_room(chat.key, self._limits.max_runs_per_user)
         leased = await self._leases.begin(chat.key)
         if leased is None:
             raise RunActive

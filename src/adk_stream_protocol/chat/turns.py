@@ -3,6 +3,7 @@
 import asyncio
 import logging
 import secrets
+from collections import Counter
 from collections.abc import Coroutine
 from dataclasses import replace
 from typing import Any
@@ -17,7 +18,7 @@ from ..adk.policy import ApprovalPolicy
 from ..adk.request_run import RESTARTING, RequestRun, RunRequest, SaidBefore
 from ..adk.session_calls import Events, calls_made
 from ..chunk_log import Reading
-from ..errors import BridgeError, MalformedRequest, NotFound, RunActive, StoreUnavailable
+from ..errors import BridgeError, MalformedRequest, NotFound, RunActive, StoreUnavailable, TooMany
 from ..limits import Limits
 from ..protocol.approvals import ChatKey
 from ..protocol.turn import Turn
@@ -47,6 +48,7 @@ Opened = Reading | asyncio.Task[Reading]
 _DISCONNECT_S = 2  # how long a client that has stopped reading may take to be noticed
 _ANSWER_KEPT = "Your answer is recorded, but the server cannot go on with it now. It is taken up later."
 _NOT_KNOWN = "Whether your answer was recorded is not known right now. Send it again."
+_TOO_MANY_ANSWERS = "Too many of your answers wait for their chats. Wait for one of them, then send this one again."
 _USED_BEFORE = "This message id was used for something else before. Send the message under a new id."
 
 
@@ -60,11 +62,13 @@ class ChatTurns:
         self._limits = limits
         self._segments = segments
         self._waiting: set[asyncio.Task[Reading]] = set()
+        self._answering: Counter[str] = Counter()  # answers under way, by their users
 
     # -- a new message ------------------------------------------------------------------------------------------------
 
     async def open(self, chat: Chat, turn: Turn, prepared: Prepared) -> Opened:
         """Start the run of one turn. Refuses before anything is stored."""
+        self._leases.require_room(chat.key, self._limits.max_runs_per_user)
         leased = await self._leases.begin(chat.key)
         if leased is not None:
             return await self._begin(chat, turn, prepared, leased)
@@ -158,6 +162,29 @@ class ChatTurns:
     ) -> Opened:
         """Write the answers down, and go on with the message that they belong to; or read what already does. Whatever
         is refused is refused before this returns; the rest may take its time."""
+        user = chat.key.user_id
+        if self._answering[user] >= self._limits.max_waiting_answers_per_user:
+            raise TooMany(_TOO_MANY_ANSWERS)
+        self._answering[user] += 1
+        try:
+            opened = await self._answer(chat, turn, prepared, announced, by)
+        except BaseException:
+            self._answered(user)
+            raise
+        if isinstance(opened, Reading):
+            self._answered(user)
+        else:
+            opened.add_done_callback(lambda _: self._answered(user))
+        return opened
+
+    def _answered(self, user: str) -> None:
+        self._answering[user] -= 1
+        if not self._answering[user]:
+            del self._answering[user]
+
+    async def _answer(
+        self, chat: Chat, turn: Turn, prepared: Prepared, announced: Events, by: LiveListener | None
+    ) -> Opened:
         taken = await read_answers(
             self._store,
             chat,
@@ -168,6 +195,7 @@ class ChatTurns:
         )
         leased: LeasedChat | None = None
         if taken.open_calls or taken.changes:
+            self._leases.require_room(chat.key, self._limits.max_runs_per_user)
             try:
                 leased = await self._leases.begin(chat.key, taken.changes)
             except StoreUnavailable:

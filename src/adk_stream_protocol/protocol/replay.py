@@ -2,56 +2,121 @@
 
 A client runs its `onToolCall` at every `tool-input-available`. A call that has its result already is therefore told by
 its arguments as text and the result, so that nobody runs it again.
+
+A reader costs what it takes: which calls are finished is kept once for all readers of a log, as it grows, and pieces
+are made one by one.
 """
 
 from collections.abc import Iterator, Sequence
-from typing import Any, cast
+from typing import Any
 
 import msgspec
 
 VOICE = b'{"type":"data-pcm"'
 """Nobody wants to hear it twice."""
 
+Event = tuple[int | None, bytes]
+"""A chunk and its place in the log. Those of earlier segments have none: a cursor into them would lead nowhere."""
+
 _TOOL = b'{"type":"tool-'
-_OUTPUT = b'{"type":"tool-output-'
+_INPUT_OR_OUTPUT = (b'{"type":"tool-input-available"', b'{"type":"tool-output-')
 _WHOLE = "tool-input-available"
 _QUESTION = "tool-approval-request"
-_INPUT = b'{"type":"tool-input-available"'
 
 
-def replayed(earlier: Sequence[bytes], chunks: Sequence[bytes]) -> Iterator[tuple[int | None, bytes]]:
-    """The message so far, as a client that starts anew should read it: its earlier segments, then the chunks of the
-    running one, each with its place in the log. A cursor into the earlier ones would lead nowhere."""
-    told = [_decoded(chunk) for chunk in (*earlier, *chunks) if chunk.startswith((_OUTPUT, _INPUT))]
-    finished = {chunk["toolCallId"] for chunk in told if chunk["type"] != _WHOLE and not chunk.get("preliminary")}
-    finished &= {chunk["toolCallId"] for chunk in told if chunk["type"] == _WHOLE}  # others have their text alone
-    places = [*((None, chunk) for chunk in earlier), *enumerate(chunks)]
-    if earlier and chunks:
-        del places[len(earlier)]  # the second `start` of one message
-    inputs = {chunk["toolCallId"]: chunk["input"] for chunk in told if chunk["type"] == _WHOLE}
-    for place, encoded in places:
-        if encoded.startswith(VOICE):
-            continue
-        chunk = _decoded(encoded) if encoded.startswith(_TOOL) else {}
-        call_id = chunk.get("toolCallId")
-        if call_id not in finished:
-            yield place, encoded
-        elif chunk["type"] in (_WHOLE, _QUESTION):
-            if call_id in inputs:  # not told yet
-                whole = msgspec.json.encode(inputs.pop(call_id)).decode()
-                delta = {"type": "tool-input-delta", "toolCallId": call_id, "inputTextDelta": whole}
-                yield place if chunk["type"] == _WHOLE else None, msgspec.json.encode(delta)
-            if chunk["type"] == _QUESTION:
-                yield place, encoded
-        elif chunk["type"] != "tool-input-delta":  # a preview of what the lines above tell whole
-            yield place, encoded
+class _ToolChunk(msgspec.Struct, rename="camel"):
+    type: str
+    tool_call_id: str = ""
+    preliminary: bool = False
 
 
-def _decoded(chunk: bytes) -> dict[str, Any]:
-    return cast(dict[str, Any], msgspec.json.decode(chunk))
+class _Input(msgspec.Struct):
+    input: Any
+
+
+_decode_tool_chunk = msgspec.json.Decoder(_ToolChunk).decode
+_decode_input = msgspec.json.Decoder(_Input).decode
+
+
+class Calls:
+    """The calls of a message: where their arguments were whole, and where they had their results. Places are counted
+    from the start of the message."""
+
+    def __init__(self, chunks: Sequence[bytes]) -> None:
+        self._inputs: dict[str, list[tuple[int, bytes]]] = {}
+        self._outputs: dict[str, int] = {}
+        self._count = 0
+        self.add(chunks)
+
+    def add(self, chunks: Sequence[bytes]) -> None:
+        for place, encoded in enumerate(chunks, self._count):
+            if encoded.startswith(_INPUT_OR_OUTPUT):
+                chunk = _decode_tool_chunk(encoded)
+                if chunk.type == _WHOLE:
+                    self._inputs.setdefault(chunk.tool_call_id, []).append((place, encoded))
+                elif not chunk.preliminary:
+                    self._outputs.setdefault(chunk.tool_call_id, place)
+        self._count += len(chunks)
+
+    def finished_input(self, call_id: str, end: int) -> bytes | None:
+        """The chunk with the whole arguments of a call, if it is finished by `end`. Without one, its text is all."""
+        if self._outputs.get(call_id, end) >= end:
+            return None
+        return next((chunk for place, chunk in reversed(self._inputs.get(call_id, ())) if place < end), None)
+
+
+def replayed(
+    earlier: Sequence[bytes], chunks: Sequence[bytes], calls: Calls, until: int, max_bytes: int
+) -> Iterator[list[Event]]:
+    """The message up to place `until` of its running segment, as a client that starts anew should read it: its earlier
+    segments, then the running one. A piece is made of so many bytes of the log, and may be empty."""
+    end = len(earlier) + until
+    retold: set[str] = set()
+    piece: list[Event] = []
+    size = 0
+    for index in range(end):
+        if index < len(earlier):
+            place, encoded = None, earlier[index]
+        elif index == len(earlier) and earlier:
+            continue  # the second `start` of one message
+        else:
+            place = index - len(earlier)
+            encoded = chunks[place]
+        piece += _told(place, encoded, calls, end, retold)
+        size += len(encoded)
+        if size >= max_bytes:
+            yield piece
+            piece, size = [], 0
+    yield piece
+
+
+def _told(place: int | None, encoded: bytes, calls: Calls, end: int, retold: set[str]) -> Sequence[Event]:
+    """`retold`: the calls whose arguments were told as text."""
+    if encoded.startswith(VOICE):
+        return ()
+    if not encoded.startswith(_TOOL):
+        return ((place, encoded),)
+    chunk = _decode_tool_chunk(encoded)
+    finished = calls.finished_input(chunk.tool_call_id, end)
+    if finished is None:
+        return ((place, encoded),)
+    if chunk.type == "tool-input-delta":  # a preview of what the lines below tell whole
+        return ()
+    is_question = chunk.type == _QUESTION
+    if chunk.type != _WHOLE and not is_question:
+        return ((place, encoded),)
+    events: list[Event] = []
+    if chunk.tool_call_id not in retold:
+        retold.add(chunk.tool_call_id)
+        whole = msgspec.json.encode(_decode_input(finished).input).decode()
+        delta = {"type": "tool-input-delta", "toolCallId": chunk.tool_call_id, "inputTextDelta": whole}
+        events.append((None if is_question else place, msgspec.json.encode(delta)))
+    if is_question:
+        events.append((place, encoded))
+    return events
 
 
 def ended_calls(chunks: Sequence[bytes]) -> set[str]:
     """The ids of the calls whose outcome is among these chunks."""
-    outputs = [_decoded(chunk) for chunk in chunks if chunk.startswith(_OUTPUT)]
-    return {output["toolCallId"] for output in outputs if not output.get("preliminary")}
+    outputs = [_decode_tool_chunk(chunk) for chunk in chunks if chunk.startswith(_INPUT_OR_OUTPUT)]
+    return {output.tool_call_id for output in outputs if output.type != _WHOLE and not output.preliminary}

@@ -14,12 +14,12 @@ HEADERS = {
 PING = b": ping\n\n"
 DONE = b"data: [DONE]\n\n"
 
+_MAX_ID_LENGTH = 100  # ours are shorter
 
-def encode_events(segment: bytes, first: int, chunks: Sequence[bytes]) -> bytes:
-    """Frame encoded chunks, numbered from `first`."""
-    if len(chunks) == 1:  # as in encode_chunks
-        return b"".join((b"id: ", segment, b"-%d\ndata: " % first, chunks[0], b"\n\n"))
-    return b"".join([encode_event(segment, first + n, chunk) for n, chunk in enumerate(chunks)])
+
+def encode_events(segment: bytes, events: Sequence[tuple[int | None, bytes]]) -> bytes:
+    """Chunks, each with its place in the log."""
+    return b"".join([encode_event(segment, place, chunk) for place, chunk in events])
 
 
 def encode_event(segment: bytes, place: int | None, chunk: bytes) -> bytes:
@@ -31,7 +31,9 @@ def encode_event(segment: bytes, place: int | None, chunk: bytes) -> bytes:
 
 def decode_cursor(last_event_id: str | None, segment: str) -> int | None:
     """Where a reader goes on who has read up to this id; None if it has read something else."""
-    named, _, place = (last_event_id or "").rpartition("-")
+    if last_event_id is None or len(last_event_id) > _MAX_ID_LENGTH:
+        return None
+    named, _, place = last_event_id.rpartition("-")
     if named != segment or not (place.isascii() and place.isdigit() and len(place) < 10):
         return None
     return int(place) + 1

@@ -1,53 +1,44 @@
 """What has been asked over live sockets, and can go on over other ones."""
 
 import asyncio
-import sys
+from collections import Counter
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
 from ..chat.turns import Opened
-from ..chunk_log import ChunkLog, Reading
-from ..errors import MalformedRequest
-from ..protocol.replay import replayed
+from ..chunk_log import ChunkLog, LogReader, Reading
+from ..errors import MalformedRequest, TooMany
 
 RequestKey = tuple[str, str, str]
 """User, chat and request id."""
 
+_MOST_OF_A_USER = 500  # requests that are remembered: many more than anybody's pages begin in a minute
+
 
 @dataclass(frozen=True)
 class Told:
-    """A request's stream by its sequence numbers: first what it began with, then the log as it grows."""
+    """A request's stream by its sequence numbers: the log as it grows."""
 
     log: ChunkLog
-    beginning: ChunkLog
-    log_start: int = 0
-
-    @classmethod
-    def whole(cls, log: ChunkLog) -> "Told":
-        return cls(log, ChunkLog(""))
+    replays_until: int | None = None
+    """It began with the whole message up to this place of the log."""
 
     @classmethod
     def replaying(cls, log: ChunkLog) -> "Told":
-        """The whole message so far."""
-        beginning = ChunkLog("")
-        beginning.append([chunk for _, chunk in replayed(log.earlier, log.since(0, sys.maxsize))])
-        return cls(log, beginning, len(log))
-
-    @property
-    def length(self) -> int:
-        return len(self.beginning) + len(self.log) - self.log_start
+        return cls(log, len(log))
 
     @property
     def is_whole(self) -> bool:
         return self.log.is_closed
 
-    def has(self, sequence: int) -> bool:
-        return sequence < self.length or self.is_whole
-
-    def since(self, sequence: int, max_bytes: int) -> list[bytes]:
-        if sequence < len(self.beginning):
-            return self.beginning.since(sequence, max_bytes)
-        return self.log.since(self.log_start + sequence - len(self.beginning), max_bytes)
+    async def reader(self, sequence: int, max_bytes: int) -> LogReader:
+        """Begins with chunk `sequence`."""
+        if self.replays_until is None and 0 <= sequence <= len(self.log):
+            return LogReader(self.log, max_bytes, cursor=sequence)
+        reader = LogReader(self.log, max_bytes, replays_until=self.replays_until)
+        if sequence < 0 or not await reader.skip(sequence):
+            raise MalformedRequest("There is no chunk of this lastSequence yet.")
+        return reader
 
 
 @dataclass
@@ -64,16 +55,18 @@ class LiveRequests:
         """`kept_s`: how long after its end."""
         self._kept_s = kept_s
         self._begun: dict[RequestKey, _Begun] = {}
+        self._of_users: Counter[str] = Counter()
 
     async def open(self, key: RequestKey, asked: bytes, begin: Callable[[], Awaitable[Opened]]) -> Told:
         """`asked`: what tells this request from another under the same id."""
         known = self._begun.get(key)
         if known is None:
+            self._require_room(key[0])
 
             async def opened() -> Told:
                 begun = await begin()
                 reading = begun if isinstance(begun, Reading) else await asyncio.shield(begun)
-                return Told.replaying(reading.log) if reading.is_replay else Told.whole(reading.log)
+                return Told.replaying(reading.log) if reading.is_replay else Told(reading.log)
 
             known = self._keep(key, asked, asyncio.create_task(opened(), name="adk-stream open"))
         elif known.asked != asked:
@@ -89,14 +82,21 @@ class LiveRequests:
         return await asyncio.shield(known.told)
 
     def add(self, key: RequestKey, told: Told) -> Told:
+        self._require_room(key[0])
+
         async def known() -> Told:
             return told
 
         self._keep(key, b"", asyncio.create_task(known(), name="adk-stream resume"))
         return told
 
+    def _require_room(self, user: str) -> None:
+        if self._of_users[user] >= _MOST_OF_A_USER:
+            raise TooMany
+
     def _keep(self, key: RequestKey, asked: bytes, task: asyncio.Task[Told]) -> _Begun:
         self._begun[key] = begun = _Begun(asked, task)
+        self._of_users[key[0]] += 1
         # Whoever asked may be gone by the time it fails, and asyncio would log what it said.
         task.add_done_callback(lambda done: done.cancelled() or done.exception())
         asyncio.get_running_loop().call_later(self._kept_s, self._forget, key, begun)
@@ -109,6 +109,9 @@ class LiveRequests:
         is_whole = task.done() and (task.cancelled() or task.exception() is not None or task.result().is_whole)
         if is_whole and begun.was_whole:
             del self._begun[key]
+            self._of_users[key[0]] -= 1
+            if not self._of_users[key[0]]:
+                del self._of_users[key[0]]
         else:
             begun.was_whole = is_whole
             asyncio.get_running_loop().call_later(self._kept_s, self._forget, key, begun)
@@ -116,6 +119,7 @@ class LiveRequests:
     async def aclose(self) -> None:
         tasks = [begun.told for begun in self._begun.values() if not begun.told.done()]
         self._begun.clear()
+        self._of_users.clear()
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)

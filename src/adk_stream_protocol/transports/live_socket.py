@@ -14,7 +14,7 @@ from ..access import POLICY_VIOLATION
 from ..adk.live_message import LiveMessage
 from ..adk.live_run import LiveRun
 from ..bridge import ChatBridge
-from ..chunk_log import ChunkLog
+from ..chunk_log import ChunkLog, LogReader
 from ..errors import (
     BridgeError,
     LocalProtocolError,
@@ -26,6 +26,7 @@ from ..errors import (
 from ..protocol import frames
 from ..protocol.frames import OURS, FrameEncoder, OfficialEncoder, OfficialFrame, OwnFrame
 from ..protocol.turn import BodyMeter, is_chat_id
+from .connection import drop, drop_when_stuck, until_closing
 from .live_requests import LiveRequests, Told
 from .outbox import FrameRate, Outbox
 
@@ -107,19 +108,24 @@ class LiveSocket:
             asyncio.create_task(self._outbox.send_all(), name="adk-stream socket"),
             asyncio.create_task(self._receive_all(), name="adk-stream frames"),
             asyncio.create_task(self._outbox.is_full.wait(), name="adk-stream slow reader"),
+            asyncio.create_task(self._until_given_up(), name="adk-stream lost"),
             asyncio.create_task(self._until_signed_out(), name="adk-stream login"),
         ]
         try:
             await asyncio.wait(work, return_when=asyncio.FIRST_COMPLETED)
         finally:
             self.is_gone = True
-            is_at_fault = work[-1].done() or self._rate.is_flood
+            sending, _, slow, lost, login = work
+            is_at_fault = login.done() or self._rate.is_flood
+            is_stuck = sending.done() or slow.done() or lost.done()
             tasks = [*work, *self._telling.values()]
             for task in tasks:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
             for chat_id in self._chats:
                 self._bridge.unlisten(self._user, chat_id, self)
+            if is_stuck:
+                await drop(self._websocket.send)
             await self._shut(POLICY_VIOLATION if is_at_fault else GOING_AWAY)
 
     async def close(self, code: int) -> None:
@@ -128,9 +134,18 @@ class LiveSocket:
         await self._shut(code)
 
     async def _shut(self, code: int) -> None:
-        with suppress(RuntimeError, TimeoutError, OSError, WebSocketDisconnect):  # closed by the other side, or stuck
+        try:
             async with asyncio.timeout(self._limits.send_timeout_s):
                 await self._websocket.close(code)
+        except TimeoutError:
+            await drop(self._websocket.send)
+        except (RuntimeError, OSError, WebSocketDisconnect):
+            pass  # closed by the other side
+        else:
+            drop_when_stuck(self._limits.send_timeout_s, self._websocket.send)
+
+    async def _until_given_up(self) -> None:
+        await until_closing(self._limits.send_timeout_s, self._websocket.send)
 
     async def _until_signed_out(self) -> None:
         while True:
@@ -248,7 +263,9 @@ class LiveSocket:
             lambda: self._bridge.open_live_turn(self._websocket, self._user, frame, self._files_root, self),
         )
         self._unread.pop(frame.id, None)
-        await self._tell(frame.request_id, frame.id, told, 0)
+        told.log.require_room(self._limits.max_readers_per_run)
+        reader = await told.reader(0, self._limits.max_send_bytes)
+        await self._tell(frame.request_id, frame.id, told.log, reader, 0)
 
     async def _resume(self, frame: frames.Resume) -> None:
         if not is_chat_id(frame.id):
@@ -257,40 +274,43 @@ class LiveSocket:
         self._speak_for(frame.id, frame.body)
         key = (self._user, frame.id, frame.request_id)
         told = await self._requests.find(key)
-        start = 0 if frame.last_sequence is None else frame.last_sequence + 1
+        unread = self._unread.get(frame.id)
+        log = told.log if told is not None else self._bridge.running(self._user, frame.id)
+        log = log or (unread.last_log if unread is not None else None)
+        if log is None or (told is None and frame.last_sequence is not None):
+            self._outbox.put(self._encoder.nothing_active(frame.request_id))
+            return
+        log.require_room(self._limits.max_readers_per_run)
         if told is None:
-            unread = self._unread.pop(frame.id, None)
-            log = self._bridge.running(self._user, frame.id) or (unread.last_log if unread is not None else None)
-            if log is None or frame.last_sequence is not None:
-                self._outbox.put(self._encoder.nothing_active(frame.request_id))
-                return
-            told, start = self._requests.add(key, Told.replaying(log)), 0
-        if not 0 <= start <= told.length:
-            raise MalformedRequest("There is no chunk of this lastSequence yet.")
+            self._unread.pop(frame.id, None)
+            told = self._requests.add(key, Told.replaying(log))
+        start = 0 if frame.last_sequence is None else frame.last_sequence + 1
+        reader = await told.reader(start, self._limits.max_send_bytes)
         self._outbox.put(self._encoder.resumed(frame.request_id))
-        await self._tell(frame.request_id, frame.id, told, start)
+        await self._tell(frame.request_id, frame.id, log, reader, start)
 
-    async def _tell(self, request_id: str, chat_id: str, told: Told, sequence: int) -> None:
-        self._active[request_id] = (chat_id, told.log)
+    async def _tell(self, request_id: str, chat_id: str, log: ChunkLog, reader: LogReader, sequence: int) -> None:
+        self._active[request_id] = (chat_id, log)
         if request_id in self._aborted:
             self._abort(request_id)
         waker = asyncio.Event()
-        told.log.watch(waker)
+        log.watch(waker)
         try:
             while True:
-                chunks = told.since(sequence, self._limits.max_send_bytes)
-                for chunk in chunks:
+                for _, chunk in reader.take():
                     self._outbox.put(self._encoder.chunk(request_id, sequence, chunk))
                     sequence += 1
-                if told.is_whole and sequence == told.length:
+                if reader.is_at_end:
                     self._outbox.put(self._encoder.end(request_id))
                     return
                 await self._outbox.has_room()
-                if not told.has(sequence):
+                if reader.has_more:
+                    await asyncio.sleep(0)  # an outbox that has room does not give way to others
+                else:
                     waker.clear()
                     await waker.wait()
         finally:
-            told.log.unwatch(waker)
+            log.unwatch(waker)
 
     def _abort(self, request_id: str) -> None:
         active = self._active.get(request_id)

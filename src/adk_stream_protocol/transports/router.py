@@ -67,7 +67,7 @@ def build_router(bridge: ChatBridge, prefix: str) -> APIRouter:
         user = await bridge.identify(request)
         chat_id = request.path_params["chat_id"]
         if request.method == "HEAD" and bridge.running(user, chat_id, request.query_params.get("message")) is not None:
-            headers = _no_body(Response(headers=sse.HEADERS))
+            headers = Response(headers=sse.HEADERS)
             del headers.headers["content-length"]  # nobody knows it
             return headers
         return resume(bridge, request, user, chat_id)
@@ -134,9 +134,7 @@ def build_router(bridge: ChatBridge, prefix: str) -> APIRouter:
         served = endpoint(bridge, work)
         router.add_api_route(path, served, methods=[method], response_class=Response)
         if method == "GET":
-            router.add_api_route(
-                path, _head(served), methods=["HEAD"], response_class=Response, include_in_schema=False
-            )
+            router.add_api_route(path, served, methods=["HEAD"], response_class=Response, include_in_schema=False)
     for path in {path for _, path in routes}:
         router.add_api_route(path, preflight, methods=["OPTIONS"], include_in_schema=False)
     return router
@@ -151,19 +149,6 @@ async def _encoded(messages: list[UIMessage]) -> msgspec.Raw:
         await share.give_way()
         encoded.append(encode_json(messages.pop()))
     return msgspec.Raw(b"[" + b",".join(encoded) + b"]")
-
-
-def _head(work: Endpoint) -> Endpoint:
-    async def headers(request: Request) -> Response:
-        return _no_body(await work(request))
-
-    return headers
-
-
-def _no_body(response: Response) -> Response:
-    """Its headers tell of the body that a GET would have got."""
-    response.body = b""
-    return response
 
 
 def _json(value: Any) -> Response:
