@@ -58,8 +58,19 @@ def block(seconds: float) -> None:
     time.sleep(seconds)
 
 
+_of_other_tests: set[threading.Thread] = set()
+
+
+@pytest.fixture(autouse=True)
+def _others() -> None:
+    """Bridges of other tests may not have been collected yet."""
+    _of_other_tests.clear()
+    _of_other_tests.update(threading.enumerate())
+
+
 def threads() -> int:
-    return [thread.name for thread in threading.enumerate()].count(LEASES)
+    ours = set(threading.enumerate()) - _of_other_tests
+    return [thread.name for thread in ours].count(LEASES)
 
 
 async def until(condition: Callable[[], object]) -> None:

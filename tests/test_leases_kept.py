@@ -307,7 +307,7 @@ def test_what_comes_late_of_a_lost_lease_is_told_to_nobody(caplog: pytest.LogCap
     """The thread that renews leases does not know yet what has become of one."""
 
     class SlowToRelease(Store):
-        async def release(self, lease: Lease, delivered: Collection[CallKey] = ()) -> None:
+        async def release(self, lease: Lease, delivered: Collection[CallKey] = (), title: str | None = None) -> None:
             await asyncio.sleep(1)
             await super().release(lease, delivered)
 
