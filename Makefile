@@ -1,5 +1,5 @@
 # Two commands for newcomers: `make demo` and `make test`. Each sets up whatever it needs, once.
-.PHONY: demo page wheel pictures test test-python test-clients test-faults test-page test-browser test-next setup lint typecheck check-core \
+.PHONY: demo page wheel pictures test test-python test-adk test-clients test-faults test-page test-browser test-next setup lint typecheck check-core \
 	faults bench test-gemini constraints clean
 .DELETE_ON_ERROR:
 
@@ -33,11 +33,15 @@ setup: .venv/.ready tests/conformance/node_modules/.ready client/node_modules/.r
 test: setup lint page
 	@echo "== tests, three parts at a time; each tells when it is done"
 	@$(MAKE) --no-print-directory -j3 --output-sync=target \
-		test-python test-faults test-browser test-clients test-page check-core
+		test-python test-adk test-faults test-browser test-clients test-page check-core
 
 test-python: setup page
 	@$(RUN) $(BIN)/python -m pytest -q --ignore=tests/protocol --ignore=tests/conformance --ignore=tests/faults \
-		--ignore=tests/browser --ignore=tests/next
+		--ignore=tests/browser --ignore=tests/next --ignore=tests/adk --ignore=tests/store --ignore=tests/live
+
+# Real runs of ADK in both modes, and the stores.
+test-adk: setup page
+	@$(RUN) $(BIN)/python -m pytest -q tests/adk tests/store tests/live
 
 # The page's own tests; it is built already, and others read it meanwhile.
 test-page: setup page

@@ -151,7 +151,7 @@ class PayingApp:
             self.sessions = DatabaseSessionService(database)
         self.store = open_store(database)
         mortal: Any = MortalStore(self.store, death)
-        limits = Limits(lease_s=lease_s)
+        limits = Limits(lease_s=lease_s, max_runs_per_user=1000)  # one user has all the chats
         self.bridge = QuietBridge(agent, user_id=user_of, session_service=self.sessions, store=mortal, limits=limits)
         self.app: FastAPI = app_of(self.bridge)
 
