@@ -32,13 +32,13 @@ from google.adk.events import Event
 from google.adk.sessions import DatabaseSessionService
 from google.genai import types
 from neighbours_agent import PERIOD_S
-from neighbours_attacks import bombs, dead_readers, giant_headers, request_head, slow_uploads
+from neighbours_attacks import bombs, dead_readers, flood, giant_headers, request_head, slow_uploads
 
 HERE = Path(__file__).resolve().parent
 USERS, LISTED, TURNS = 50, 50, 2_000
 # In memory, where there is such a place: what a slow disk costs everybody is not the question.
 FAST_DISK = "/dev/shm" if Path("/dev/shm").is_dir() else None
-QUIET_S, ATTACK_S, AFTER_S = 15, 45, 30
+QUIET_S, ATTACK_S, AFTER_S = 15, 40, 20
 FILE = types.Part(inline_data=types.Blob(data=b"\0" * 2**20, mime_type="image/png"))
 
 
@@ -214,6 +214,7 @@ async def measure(source: Path) -> None:
         await fill(url, source)
         server = Server(source, url, Path(directory) / "log.txt")
         server.wait()
+        flooding = flood(server.port)
         quiet, attacked, after = Others(server.port), Others(server.port), Others(server.port)
         await quiet.chat_until(time.time() + QUIET_S)
         told("alone", quiet)
@@ -233,6 +234,7 @@ async def measure(source: Path) -> None:
             f"{server.cpu_s() - cpu:.0f} s of CPU, leases lost: {server.lost_leases()}, {counts}",
             flush=True,
         )
+        flooding.close()
         for attacker in attackers:
             await asyncio.to_thread(attacker.wait)
         await asyncio.sleep(AFTER_S)

@@ -9,7 +9,7 @@ from google.adk.models import BaseLlm, LlmRequest, LlmResponse
 from google.genai import types
 
 WORDS, PERIOD_S = 40, 0.05
-LONG_LOG, KEPT_OPEN_S = 60_000, 90
+LONG_LOG, KEPT_OPEN_S = 60_000, 180
 
 
 def _text(text: str, *, partial: bool) -> LlmResponse:

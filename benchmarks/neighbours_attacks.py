@@ -98,16 +98,7 @@ def bombs(port: int, end_at: float) -> None:
 
 
 def dead_readers(port: int, end_at: float) -> None:
-    """One long answer, and 200 who ask for it and never read."""
-    message = {"id": "flood", "role": "user", "parts": [{"type": "text", "text": "flood"}]}
-    body = json.dumps({"id": "flood", "messages": [message]}).encode()
-    asking = _connect(port)
-    asking.sendall(request_head("POST", "/api/chat", "flooder", len(body)) + body)
-    asking.settimeout(0.5)
-    read_until = time.time() + 15  # the log grows
-    while time.time() < min(read_until, end_at):
-        with suppress(TimeoutError):
-            asking.recv(2**20)
+    """Of the answer that `flood` has got: 200 who ask for it and never read."""
     readers: list[socket.socket] = []
     for _ in range(READERS):
         reader = socket.socket()
@@ -119,6 +110,18 @@ def dead_readers(port: int, end_at: float) -> None:
             readers.append(reader)
     while time.time() < end_at:
         time.sleep(0.5)
-    # Clients that are gone without a word stay as long as the server lets them.
-    time.sleep(20)
-    print(f"{'':14} {len(readers)} readers were let in", flush=True)
+    time.sleep(20)  # clients that are gone without a word stay as long as the server lets them
+    print(f"{'':14} {len(readers)} readers have asked", flush=True)
+
+
+def flood(port: int) -> socket.socket:
+    """An answer of 60,000 chunks that is still running. Its own work is the model's and ADK's."""
+    message = {"id": "flood", "role": "user", "parts": [{"type": "text", "text": "flood"}]}
+    body = json.dumps({"id": "flood", "messages": [message]}).encode()
+    asking = _connect(port)
+    asking.sendall(request_head("POST", "/api/chat", "flooder", len(body)) + body)
+    asking.settimeout(5)
+    with suppress(TimeoutError):
+        while asking.recv(2**20):
+            pass
+    return asking
