@@ -99,6 +99,7 @@ bench: .bench-venv/.ready
 	@$(BIN)/python benchmarks/chat_length.py
 	@$(BIN)/python benchmarks/live_audio.py
 	@$(BIN)/python benchmarks/chat_list.py
+	@$(BIN)/python benchmarks/neighbours.py
 
 test-gemini: setup
 	@$(RUN) $(BIN)/python -m pytest -q -rs tests/gemini
