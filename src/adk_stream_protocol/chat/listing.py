@@ -6,14 +6,14 @@ versions and of other clients. Those are looked at once.
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, TypedDict
 
 from ..adk.chat import Chat
 from ..adk.session_calls import open_questions
 from ..adk.title import title_of
-from ..protocol.approvals import ChatKey
+from ..protocol.approvals import Approval, ChatKey
 from ..protocol.turn import is_chat_id
 from ..store.base import Listed, Store
 
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
+_RECORDING_S = 10
 _LOADS_AT_ONCE = 4  # of all lists together: each may be a long conversation
 
 
@@ -71,13 +72,27 @@ class ChatList:
                 chat = self._open_chat(key)
                 session = await chat.load()
                 title = await title_of(session.events) if session is not None else None
-                if session is None or title is None or not await self._store.keep_title(key, title):
+                if session is None or title is None:
                     return Listed(title)
-                added = [await self._store.add(question) for question in await open_questions(chat, session.events)]
-                return Listed(title, is_waiting=any(added))
+                questions = await open_questions(chat, session.events)
+                if questions:
+                    await self._record(key, title, questions)
+                else:
+                    await self._store.keep_title(key, title)
+                return Listed(title, is_waiting=bool(questions))
         except Exception as error:  # one chat that cannot be read hides no other
             logger.error("a chat's title was not found: %s", type(error).__qualname__)
             return Listed()
+
+    async def _record(self, key: ChatKey, title: str, questions: Sequence[Approval]) -> None:
+        """Only the holder of a chat's lease writes its calls down: a run may be about to ask one of these itself. Where
+        one runs, the next list looks again."""
+        lease, snapshot = await self._store.acquire(key, _RECORDING_S)
+        if lease is not None:
+            for question in questions:
+                if snapshot.find(question.call) is None:
+                    await self._store.add(question)
+            await self._store.release(lease, (), title)
 
 
 def _summary(session: "Session", listed: Listed) -> ChatSummary:
