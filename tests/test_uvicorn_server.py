@@ -119,4 +119,4 @@ def test_requests_that_come_together_are_answered_in_their_order(origin: str) ->
 def test_clients_that_never_read_are_dropped(origin: str) -> None:
     before = open_descriptors()
     with dead_readers(origin, 5, get("/huge"), get("/huge")):
-        until(lambda: open_descriptors() == before + 5)
+        until(lambda: open_descriptors() <= before + 5)

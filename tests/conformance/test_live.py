@@ -54,6 +54,7 @@ every_row = pytest.mark.parametrize(
 def live_demo(family: Family, **options: Any) -> Generator[str]:
     agent = build_agent(OfflineModel(live_family=family))
     run_config = RunConfig(response_modalities=[types.Modality.TEXT])
+    options.setdefault("limits", Limits(max_runs_per_user=1000))  # one user has all the chats
     with serving(app_of(ChatBridge(agent, user_id=user_of, run_config=run_config, **options))) as origin:
         yield origin
 
@@ -172,7 +173,7 @@ every_main_row = pytest.mark.parametrize("scenario", MAIN_ROWS, ids=lambda scena
 @pytest.fixture(scope="module", params=[30, 0], ids=["session waits", "session ends"])
 def reloaded_at(request: pytest.FixtureRequest) -> Iterator[str]:
     """Whether the live session is still there when the next page comes, or has to be begun anew."""
-    with live_demo("2.5", limits=Limits(live_grace_s=request.param)) as origin:
+    with live_demo("2.5", limits=Limits(live_grace_s=request.param, max_runs_per_user=1000)) as origin:
         yield origin
 
 
