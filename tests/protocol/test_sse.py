@@ -37,13 +37,13 @@ def read_events(stream: bytes) -> list[tuple[str, str]]:
     ],
 )
 def test_chunks_are_framed_and_numbered_from_the_first(first: int, chunks: list[bytes], expected: bytes) -> None:
-    assert sse.encode_events(b"seg", first, chunks) == expected
+    assert sse.encode_events(b"seg", list(enumerate(chunks, first))) == expected
 
 
 def test_framing_in_one_go_and_one_by_one_gives_the_same_bytes() -> None:
     chunks = [b'{"a":1}', b'{"b":2}', b'{"c":3}']
-    one_by_one = b"".join(sse.encode_events(b"s", 4 + n, [chunk]) for n, chunk in enumerate(chunks))
-    assert sse.encode_events(b"s", 4, chunks) == one_by_one
+    one_by_one = b"".join(sse.encode_events(b"s", [event]) for event in enumerate(chunks, 4))
+    assert sse.encode_events(b"s", list(enumerate(chunks, 4))) == one_by_one
 
 
 @settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -51,7 +51,7 @@ def test_framing_in_one_go_and_one_by_one_gives_the_same_bytes() -> None:
     st.lists(st.text(st.sampled_from('a: \n\r\u2028\u2029\x85\x00"\\😀') | st.characters(exclude_categories=["Cs"])))
 )
 def test_no_text_breaks_out_of_its_event(texts: list[str]) -> None:
-    stream = sse.encode_events(b"s", 0, [encode_json(TextDelta("t1", text)) for text in texts])
+    stream = sse.encode_events(b"s", list(enumerate(encode_json(TextDelta("t1", text)) for text in texts)))
     events = read_events(sse.PING + stream + sse.PING + sse.DONE)
     assert [event_id for event_id, _ in events[:-1]] == [f"s-{n}" for n in range(len(texts))]
     assert [json.loads(data)["delta"] for _, data in events[:-1]] == texts
@@ -75,7 +75,7 @@ def test_the_headers_are_those_of_the_ai_sdk() -> None:
 
 def test_one_event_is_framed_as_among_many() -> None:
     assert sse.encode_event(b"seg", 7, b'{"a":1}') == b'id: seg-7\ndata: {"a":1}\n\n'
-    assert sse.encode_event(b"seg", 7, b"{}") == sse.encode_events(b"seg", 7, [b"{}"])
+    assert sse.encode_event(b"seg", 7, b"{}") == sse.encode_events(b"seg", [(7, b"{}")])
 
 
 def test_an_event_that_no_cursor_leads_to_has_no_id() -> None:
