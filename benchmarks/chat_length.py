@@ -33,7 +33,7 @@ from google.adk.sessions import DatabaseSessionService, InMemorySessionService, 
 from google.genai import types
 
 from adk_stream_protocol import ChatBridge
-from adk_stream_protocol.adk.chat import MessageIds
+from adk_stream_protocol.adk.session import MessageIds
 
 TURNS = (250, 500, 1000, 2000)
 ROUNDS = 5

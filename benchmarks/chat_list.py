@@ -27,7 +27,7 @@ from google.adk.sessions import DatabaseSessionService
 from google.genai import types
 
 from adk_stream_protocol import ChatBridge
-from adk_stream_protocol.protocol.approvals import Approval, CallKey, ChatKey, State
+from adk_stream_protocol.protocol.call_record import Approval, CallKey, ChatKey, State
 from adk_stream_protocol.store.sql import SqlStore
 from adk_stream_protocol.testing import ScriptedModel
 from support.databases import postgres_url, sqlite_url

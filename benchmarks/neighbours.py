@@ -45,7 +45,7 @@ FILE = types.Part(inline_data=types.Blob(data=b"\0" * 2**20, mime_type="image/pn
 async def fill(url: str, source: Path) -> None:
     """A chat of 2,000 turns, and fifty with a file in each."""
     sys.path.insert(0, str(source))
-    from adk_stream_protocol.adk.chat import MessageIds
+    from adk_stream_protocol.adk.session import MessageIds
 
     service = DatabaseSessionService(url)
 

@@ -13,7 +13,7 @@ from google.adk.events import Event
 from sse_text import ai_sdk_text
 
 from adk_stream_protocol import ChatBridge
-from adk_stream_protocol.adk.translator import Translator
+from adk_stream_protocol.adk.translate.translator import Translator
 from adk_stream_protocol.protocol import sse
 from adk_stream_protocol.protocol.chunks import encode_chunks
 

@@ -8,8 +8,8 @@ import pytest
 from starlette.datastructures import Headers
 
 from adk_stream_protocol import ChatBridge, ConfigurationError
-from adk_stream_protocol.access import Access
 from adk_stream_protocol.errors import CrossSite, UnknownHost
+from adk_stream_protocol.transports.security import Access
 from support.apps import app_of, bridge_with
 from support.asgi import Exchange, exchange
 from transports.live_apps import Reader, answers_for_ever, live_app, ping, play
@@ -178,7 +178,9 @@ def test_what_cannot_work_is_told_at_start_up(options: dict[str, Any], said: str
 
 
 def told(caplog: pytest.LogCaptureFixture) -> list[str]:
-    return [record.getMessage() for record in caplog.records if record.name == "adk_stream_protocol.access"]
+    return [
+        record.getMessage() for record in caplog.records if record.name == "adk_stream_protocol.transports.security"
+    ]
 
 
 def test_a_refused_origin_is_told_once_with_what_to_add(caplog: pytest.LogCaptureFixture) -> None:

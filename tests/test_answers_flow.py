@@ -9,7 +9,7 @@ from google.adk.tools import FunctionTool
 from google.genai import types
 
 from adk_stream_protocol import Limits, client_tool
-from adk_stream_protocol.protocol.approvals import ChatKey
+from adk_stream_protocol.protocol.call_record import ChatKey
 from adk_stream_protocol.store.memory import MemoryStore
 from adk_stream_protocol.testing import Answer, call
 from support.conversations import every_store, run

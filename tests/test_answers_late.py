@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from adk_stream_protocol import ApprovalPolicy, client_tool
-from adk_stream_protocol.protocol.approvals import ChatKey, State
+from adk_stream_protocol.protocol.call_record import ChatKey, State
 from adk_stream_protocol.store.memory import MemoryStore
 from adk_stream_protocol.testing import call
 from support.conversations import asked_parts, every_store, run

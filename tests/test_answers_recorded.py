@@ -6,7 +6,7 @@ import pytest
 
 from adk_stream_protocol import client_tool
 from adk_stream_protocol.errors import StoreUnavailable
-from adk_stream_protocol.protocol.approvals import State
+from adk_stream_protocol.protocol.call_record import State
 from adk_stream_protocol.store.memory import MemoryStore
 from adk_stream_protocol.testing import call
 from live.live_pages import play

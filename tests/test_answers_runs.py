@@ -9,10 +9,10 @@ import pytest
 from google.adk.tools import FunctionTool
 
 from adk_stream_protocol import ApprovalPolicy, Limits, client_tool
-from adk_stream_protocol.adk.gate import ApprovalGate
-from adk_stream_protocol.adk.leased_chat import LeasedChat
+from adk_stream_protocol.adk.calls.gate import ApprovalGate
+from adk_stream_protocol.adk.calls.leased_chat import LeasedChat
 from adk_stream_protocol.chat.leases import ChatLeases
-from adk_stream_protocol.protocol.approvals import Approval, ChatKey, State, claim, start
+from adk_stream_protocol.protocol.call_record import Approval, ChatKey, State, claim, start
 from adk_stream_protocol.store.base import advance
 from adk_stream_protocol.store.memory import MemoryStore
 from adk_stream_protocol.testing import Answer, call

@@ -7,8 +7,8 @@ import pytest
 from google.adk.agents import LlmAgent
 from google.adk.tools import FunctionTool
 
-from adk_stream_protocol.adk import request_run
-from adk_stream_protocol.protocol.approvals import ChatKey, State
+from adk_stream_protocol.adk.request import request_run
+from adk_stream_protocol.protocol.call_record import ChatKey, State
 from adk_stream_protocol.store.memory import MemoryStore
 from adk_stream_protocol.testing import ScriptedModel, call
 from support.conversations import Endless, run, until

@@ -3,7 +3,7 @@
 import pytest
 
 from adk_stream_protocol import ApprovalPolicy
-from adk_stream_protocol.protocol.approvals import State
+from adk_stream_protocol.protocol.call_record import State
 from adk_stream_protocol.testing import call
 from live.live_pages import play
 from support.pages import Till, results_told

@@ -22,9 +22,9 @@ from adk_stream_protocol.demo.agent import build_app, demo_run_config
 from adk_stream_protocol.demo.identity import LoopbackIdentity
 from adk_stream_protocol.demo.offline_model import OfflineModel
 from adk_stream_protocol.demo.server import build_server
+from adk_stream_protocol.recording.recorder import Recording
 from adk_stream_protocol.store.memory import MemoryStore
 from adk_stream_protocol.testing import Answer, ChatClient
-from adk_stream_protocol.transports.recorder import Recording
 from support import virtual_time
 from support.live_client import LiveClient, live_socket
 

@@ -15,7 +15,7 @@ from google.adk.tools import FunctionTool
 
 from adk_stream_protocol import ChatBridge, Limits
 from adk_stream_protocol.chat import lease_keeper
-from adk_stream_protocol.protocol.approvals import ChatKey, State
+from adk_stream_protocol.protocol.call_record import ChatKey, State
 from adk_stream_protocol.store.sql import SqlStore
 from adk_stream_protocol.testing import ScriptedModel, call
 from support.apps import app_of, user_of

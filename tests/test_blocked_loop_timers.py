@@ -7,8 +7,8 @@ from typing import Any
 from google.adk.tools import FunctionTool
 
 from adk_stream_protocol import Limits
-from adk_stream_protocol.adk.leased_chat import LeasedChat
-from adk_stream_protocol.protocol.approvals import CallKey, State
+from adk_stream_protocol.adk.calls.leased_chat import LeasedChat
+from adk_stream_protocol.protocol.call_record import CallKey, State
 from adk_stream_protocol.store.base import Lease, Snapshot
 from adk_stream_protocol.store.memory import MemoryStore
 from adk_stream_protocol.testing import LiveSession, ScriptedLiveModel, call

@@ -16,7 +16,7 @@ from google.genai import types
 from starlette.requests import HTTPConnection
 
 from adk_stream_protocol import ChatBridge, ConfigurationError, Limits
-from adk_stream_protocol.adk.request_run import RESTARTING
+from adk_stream_protocol.adk.request.request_run import RESTARTING
 from adk_stream_protocol.testing import ChatClient, ScriptedModel, call
 from support.apps import app_of, bridge_with, model_of, user_of
 

@@ -10,7 +10,7 @@ from google.genai import types
 from adk_stream_protocol import Limits
 from adk_stream_protocol.chat.answers import Answered, digest_of_message, known_outputs, read_answers
 from adk_stream_protocol.errors import NotFound, OutputDoesNotFit, RequestTooLarge
-from adk_stream_protocol.protocol.approvals import Approval, CallKey, State
+from adk_stream_protocol.protocol.call_record import Approval, CallKey, State
 from adk_stream_protocol.protocol.turn import FileInput, TextInput, Turn
 from adk_stream_protocol.store.memory import MemoryStore
 from support.conversations import run

@@ -13,7 +13,7 @@ from google.adk.tools import ToolContext
 from google.genai import types
 
 from adk_stream_protocol import Limits, client_tool
-from adk_stream_protocol.adk.chat import MessageIds
+from adk_stream_protocol.adk.session import MessageIds
 from adk_stream_protocol.store.memory import MemoryStore
 from adk_stream_protocol.testing import call
 from support.conversations import Conversation, Store, conversation, every_store, run

@@ -18,7 +18,7 @@ from google.genai import types
 
 from adk_stream_protocol import client_tool
 from adk_stream_protocol.protocol.answers import CONFIRMATION
-from adk_stream_protocol.protocol.approvals import State
+from adk_stream_protocol.protocol.call_record import State
 from adk_stream_protocol.protocol.outcome import OPEN_STATES
 from adk_stream_protocol.store.memory import MemoryStore
 from adk_stream_protocol.testing import ScriptedModel, call

@@ -7,10 +7,10 @@ import pytest
 from google.adk.events import Event
 from google.genai import types
 
-from adk_stream_protocol.adk.chat import Chat
-from adk_stream_protocol.adk.leased_chat import LeasedChat
+from adk_stream_protocol.adk.calls.leased_chat import LeasedChat
+from adk_stream_protocol.adk.session import Chat
 from adk_stream_protocol.chat.answers import deliver_outcomes, park_calls, refuse_call
-from adk_stream_protocol.protocol.approvals import Approval, CallKey, ChatKey, State
+from adk_stream_protocol.protocol.call_record import Approval, CallKey, ChatKey, State
 from adk_stream_protocol.store.base import Snapshot
 from adk_stream_protocol.store.memory import MemoryStore
 from support.conversations import run

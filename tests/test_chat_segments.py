@@ -4,9 +4,9 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
-from adk_stream_protocol.adk.translator import Translator
+from adk_stream_protocol.adk.translate.translator import Translator
 from adk_stream_protocol.chat.answers import Answered, encode_failure, encode_recorded_outcome, new_log
-from adk_stream_protocol.protocol.approvals import CallKey, State
+from adk_stream_protocol.protocol.call_record import CallKey, State
 from adk_stream_protocol.protocol.chunks import encode_chunks
 from support.conversations import run
 from support.records import paid, record

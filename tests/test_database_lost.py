@@ -10,9 +10,9 @@ from google.adk.sessions import InMemorySessionService
 from google.adk.tools import FunctionTool
 
 from adk_stream_protocol import Limits
-from adk_stream_protocol.adk import gated_call
+from adk_stream_protocol.adk.calls import gated_call
 from adk_stream_protocol.errors import StoreUnavailable
-from adk_stream_protocol.protocol.approvals import ChatKey, State
+from adk_stream_protocol.protocol.call_record import ChatKey, State
 from adk_stream_protocol.store.memory import MemoryStore
 from adk_stream_protocol.testing import Answer, call
 from support.conversations import run

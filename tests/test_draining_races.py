@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from google.adk.sessions import InMemorySessionService
 
-from adk_stream_protocol.protocol.approvals import State
+from adk_stream_protocol.protocol.call_record import State
 from adk_stream_protocol.store.memory import MemoryStore
 from adk_stream_protocol.testing import call
 from live.live_pages import live_world, play

@@ -15,7 +15,7 @@ import pytest
 
 from adk_stream_protocol.chat import lease_keeper
 from adk_stream_protocol.chat.lease_keeper import LeaseKeeper
-from adk_stream_protocol.protocol.approvals import ChatKey
+from adk_stream_protocol.protocol.call_record import ChatKey
 from adk_stream_protocol.store.base import Lease
 from adk_stream_protocol.store.memory import MemoryStore
 from support.conversations import run
@@ -298,7 +298,7 @@ def test_a_process_ends_without_closing_anything(leaves: str, tmp_path: Path) ->
     code = f"""
         import asyncio
         from adk_stream_protocol.chat.lease_keeper import LeaseKeeper
-        from adk_stream_protocol.protocol.approvals import ChatKey
+        from adk_stream_protocol.protocol.call_record import ChatKey
         from adk_stream_protocol.store.sql import SqlStore
 
         async def main():

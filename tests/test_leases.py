@@ -5,10 +5,10 @@ from collections.abc import Sequence
 
 import pytest
 
-from adk_stream_protocol.adk.leased_chat import LeasedChat
+from adk_stream_protocol.adk.calls.leased_chat import LeasedChat
 from adk_stream_protocol.chat.leases import Change
-from adk_stream_protocol.protocol import approvals
-from adk_stream_protocol.protocol.approvals import Approval, CallKey, ChatKey, State
+from adk_stream_protocol.protocol import call_record
+from adk_stream_protocol.protocol.call_record import Approval, CallKey, ChatKey, State
 from adk_stream_protocol.store.base import Acquired
 from support.leases import Running, Store, approved, begun, logged, worker
 from support.records import CHAT, record
@@ -45,10 +45,10 @@ def test_changes_are_written_whoever_has_the_chat() -> None:
         await store.add(record("1"))
         await store.add(record("2"))
         first, second = (await store.read(CHAT)).approvals
-        leased = await here.begin(CHAT, [(first, approvals.decide(first, by="ann", approved=True, now=0))])
+        leased = await here.begin(CHAT, [(first, call_record.decide(first, by="ann", approved=True, now=0))])
         assert leased is not None
         assert leased.records[KEY].state is State.APPROVED
-        assert await here.begin(CHAT, [(second, approvals.decide(second, by="ann", approved=True, now=0))]) is None
+        assert await here.begin(CHAT, [(second, call_record.decide(second, by="ann", approved=True, now=0))]) is None
         assert [found.state for found in (await store.read(CHAT)).approvals] == [State.APPROVED] * 2
         await here.end(leased)
 

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from adk_stream_protocol import ApprovalPolicy
-from adk_stream_protocol.adk.gate import ApprovalGate
+from adk_stream_protocol.adk.calls.gate import ApprovalGate
 from adk_stream_protocol.chat.leases import ChatLeases
-from adk_stream_protocol.protocol.approvals import Approval, CallKey, ChatKey, State
+from adk_stream_protocol.protocol.call_record import Approval, CallKey, ChatKey, State
 from adk_stream_protocol.store.base import Lease
 from support.leases import LEASE_S, Running, Store, approved, begun, logged, worker
 from support.records import CHAT, record

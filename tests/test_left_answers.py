@@ -4,7 +4,7 @@ import asyncio
 import json
 from typing import Any
 
-from adk_stream_protocol.protocol.approvals import State
+from adk_stream_protocol.protocol.call_record import State
 from adk_stream_protocol.testing import call
 from live.live_pages import play
 from support.asgi import Exchange, exchange

@@ -13,7 +13,7 @@ from google.adk.events import Event
 from google.adk.sessions import BaseSessionService
 from google.genai import types
 
-from adk_stream_protocol.adk.chat import MessageIds
+from adk_stream_protocol.adk.session import MessageIds
 from support.conversations import Conversation, conversation, run
 from support.loop_watch import Held, LoadedForNothing, watched
 

@@ -15,8 +15,8 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from adk_stream_protocol.demo.identity import LoopbackIdentity
 from adk_stream_protocol.demo.server import PREFIX, build_server
+from adk_stream_protocol.recording.recorder import Recorder, Recording
 from adk_stream_protocol.testing import Answer, ChatClient, Reply, call
-from adk_stream_protocol.transports.recorder import Recorder, Recording
 from support.apps import bridge_with
 from support.asgi import exchange
 from support.live_client import live_socket

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from adk_stream_protocol import Limits
-from adk_stream_protocol.protocol.approvals import State
+from adk_stream_protocol.protocol.call_record import State
 from adk_stream_protocol.store.memory import MemoryStore
 from adk_stream_protocol.testing import call
 from live.live_pages import play

@@ -18,10 +18,10 @@ from adk_stream_protocol.demo.identity import LoopbackIdentity
 from adk_stream_protocol.demo.server import build_replay_server, build_server
 from adk_stream_protocol.errors import ConfigurationError
 from adk_stream_protocol.protocol.frames import SUBPROTOCOL
+from adk_stream_protocol.recording.reader import read_recording
+from adk_stream_protocol.recording.recorder import Recording
+from adk_stream_protocol.recording.replayer import Replay
 from adk_stream_protocol.testing import ChatClient
-from adk_stream_protocol.transports.recorded import read_recording
-from adk_stream_protocol.transports.recorder import Recording
-from adk_stream_protocol.transports.replayer import Replay
 from support import virtual_time
 from support.apps import bridge_with
 from support.live_client import PATIENCE_S, Closed, live_socket

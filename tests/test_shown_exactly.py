@@ -7,7 +7,7 @@ import pytest
 from google.adk.tools import FunctionTool
 
 from adk_stream_protocol import client_tool
-from adk_stream_protocol.protocol.approvals import ChatKey
+from adk_stream_protocol.protocol.call_record import ChatKey
 from adk_stream_protocol.store.memory import MemoryStore
 from adk_stream_protocol.testing import call
 from support.conversations import run

@@ -14,9 +14,9 @@ from google.adk.sessions import InMemorySessionService
 from google.adk.tools import FunctionTool, ToolContext
 from google.genai import types
 
-from adk_stream_protocol.adk import request_run
+from adk_stream_protocol.adk.request import request_run
 from adk_stream_protocol.adk.runner import resumable
-from adk_stream_protocol.protocol.approvals import ChatKey, State
+from adk_stream_protocol.protocol.call_record import ChatKey, State
 from adk_stream_protocol.store.memory import MemoryStore
 from adk_stream_protocol.testing import Answer, ScriptedModel, call
 from support.conversations import run

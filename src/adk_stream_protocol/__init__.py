@@ -1,8 +1,8 @@
 """Put any Google ADK agent behind any AI SDK client (`useChat`)."""
 
-from .adk.client_tools import client_tool
-from .adk.gate import idempotency_key
-from .adk.policy import ApprovalPolicy
+from .adk.calls.client_tools import client_tool
+from .adk.calls.gate import idempotency_key
+from .adk.calls.policy import ApprovalPolicy
 from .bridge import ChatBridge
 from .chat.prepared import Prepared
 from .errors import (

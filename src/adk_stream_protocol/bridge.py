@@ -10,15 +10,14 @@ from urllib.parse import quote
 from starlette.requests import HTTPConnection, Request
 from starlette.responses import Response
 
-from .access import Access
-from .adk.chat import Chat
+from .adk.calls.gate import ApprovalGate
+from .adk.calls.policy import ApprovalPolicy
 from .adk.control_flow import control_flow_by_author
-from .adk.gate import ApprovalGate
-from .adk.history import encode_history
-from .adk.live_run import LiveRun
-from .adk.live_segments import LiveListener
-from .adk.policy import ApprovalPolicy
+from .adk.live.live_run import LiveRun
+from .adk.live.live_segments import LiveListener
 from .adk.runner import AgentLike, build_runner
+from .adk.session import Chat
+from .adk.translate.history import encode_history
 from .chat.hooks import Prepare, UserId, ask_prepare, ask_user_id
 from .chat.leases import ChatLeases
 from .chat.listing import ChatList, ChatSummary
@@ -27,11 +26,10 @@ from .chat.prepared import Prepared
 from .chat.recovery import Recovery
 from .chat.segments import Defaults, Segments
 from .chat.turns import ChatTurns, Opened
-from .chat.unfinished import UnfinishedRequests
 from .chunk_log import ChunkLog, Reading
 from .errors import ConfigurationError, MalformedRequest, NotFound, Restarting, RunActive
 from .limits import Limits
-from .protocol.approvals import ChatKey
+from .protocol.call_record import ChatKey
 from .protocol.chunks import SdkVersion
 from .protocol.fold import UIMessage
 from .protocol.frames import Send, sdk_version_of
@@ -39,6 +37,8 @@ from .protocol.messages import ApprovalStyle
 from .protocol.turn import decode_body, decode_sdk_version, decode_turn, is_chat_id, read_turn
 from .store import open_store
 from .store.base import AuditEntry, Store
+from .transports.security import Access
+from .transports.unfinished import UnfinishedRequests
 
 if TYPE_CHECKING:
     from fastapi import APIRouter

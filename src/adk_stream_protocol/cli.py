@@ -16,9 +16,9 @@ from .demo.server import LOOPBACK_HOSTS, PREFIX, build_replay_server, build_serv
 from .demo.web_page import PAGE, is_built
 from .errors import ConfigurationError
 from .limits import Limits
-from .transports.recorded import read_recording
-from .transports.recorder import Recording
-from .transports.replayer import Replay
+from .recording.reader import read_recording
+from .recording.recorder import Recording
+from .recording.replayer import Replay
 from .uvicorn_server import UvicornServer
 
 if TYPE_CHECKING:

@@ -22,13 +22,13 @@ from google.adk.workflow import BaseNode
 from google.genai import types
 from pydantic import PrivateAttr
 
+from adk_stream_protocol.adk.calls.gate import ApprovalGate
+from adk_stream_protocol.adk.calls.leased_chat import LeasedChat
+from adk_stream_protocol.adk.calls.policy import ApprovalPolicy
 from adk_stream_protocol.adk.failures import public_failure_text
-from adk_stream_protocol.adk.gate import ApprovalGate
-from adk_stream_protocol.adk.leased_chat import LeasedChat
-from adk_stream_protocol.adk.policy import ApprovalPolicy
 from adk_stream_protocol.adk.runner import build_runner
-from adk_stream_protocol.adk.translator import Translator
-from adk_stream_protocol.protocol.approvals import Approval, CallKey, ChatKey
+from adk_stream_protocol.adk.translate.translator import Translator
+from adk_stream_protocol.protocol.call_record import Approval, CallKey, ChatKey
 from adk_stream_protocol.protocol.chunks import AnyChunk, SdkVersion
 from adk_stream_protocol.store.base import Lease, Snapshot
 from adk_stream_protocol.store.memory import MemoryStore

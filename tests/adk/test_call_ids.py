@@ -6,7 +6,7 @@ from google.adk.events import Event
 from google.adk.models.llm_response import LlmResponse
 from google.genai import types
 
-from adk_stream_protocol.adk.call_ids import CallIds
+from adk_stream_protocol.adk.calls.call_ids import CallIds
 
 
 def called(*ids: str | None) -> list[types.Part]:

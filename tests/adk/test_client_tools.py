@@ -9,9 +9,9 @@ from pydantic import BaseModel
 from typing_extensions import TypedDict
 
 from adk_stream_protocol import ConfigurationError, client_tool
-from adk_stream_protocol.adk.client_tools import fits
+from adk_stream_protocol.adk.calls.client_tools import fits
 from adk_stream_protocol.errors import StoreUnavailable
-from adk_stream_protocol.protocol.approvals import CallKey, ChatKey
+from adk_stream_protocol.protocol.call_record import CallKey, ChatKey
 from adk_stream_protocol.store.base import Snapshot
 from adk_stream_protocol.store.memory import MemoryStore
 from adk_stream_protocol.testing import Answer, call

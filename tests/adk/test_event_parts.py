@@ -15,7 +15,7 @@ from google.adk.workflow import BaseNode, Workflow, node
 from google.genai import types
 
 from adk.agent_runs import called, model_says, pay, run, weather
-from adk_stream_protocol.adk import gate
+from adk_stream_protocol.adk.calls import gate
 from adk_stream_protocol.adk.event_parts import asks_for_confirmation, auth_request, is_frameworks_own
 from adk_stream_protocol.testing import ScriptedModel
 

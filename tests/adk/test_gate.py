@@ -10,7 +10,7 @@ from google.adk.tools import AgentTool, BaseTool, FunctionTool, LongRunningFunct
 from google.genai import types
 
 from adk_stream_protocol import ApprovalPolicy, client_tool
-from adk_stream_protocol.protocol.approvals import ChatKey, State
+from adk_stream_protocol.protocol.call_record import ChatKey, State
 from adk_stream_protocol.store.memory import MemoryStore
 from adk_stream_protocol.testing import ScriptedModel, call
 from support.conversations import asked_parts, run

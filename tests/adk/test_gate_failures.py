@@ -11,10 +11,11 @@ from google.adk.tools import FunctionTool, LongRunningFunctionTool
 from google.genai import types
 
 from adk_stream_protocol import client_tool
-from adk_stream_protocol.adk import gated_call, request_run
+from adk_stream_protocol.adk.calls import gated_call
+from adk_stream_protocol.adk.request import request_run
 from adk_stream_protocol.chat.leases import Change
 from adk_stream_protocol.errors import StoreUnavailable
-from adk_stream_protocol.protocol.approvals import Approval, ChatKey, State
+from adk_stream_protocol.protocol.call_record import Approval, ChatKey, State
 from adk_stream_protocol.store.base import Acquired, Lease, Snapshot
 from adk_stream_protocol.store.memory import MemoryStore
 from adk_stream_protocol.testing import ScriptedModel, call
@@ -68,7 +69,9 @@ async def states(store: MemoryStore, chat: ChatKey = CHAT) -> list[State]:
 
 def logged(caplog: pytest.LogCaptureFixture) -> list[str]:
     """What the gate tells whoever runs the server."""
-    return [record.getMessage() for record in caplog.records if record.name.startswith("adk_stream_protocol.adk.gate")]
+    return [
+        record.getMessage() for record in caplog.records if record.name.startswith("adk_stream_protocol.adk.calls.gate")
+    ]
 
 
 async def decides(at: Page, *, approved: bool = True) -> dict[str, Any]:

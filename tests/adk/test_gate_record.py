@@ -14,10 +14,10 @@ from google.adk.tools import FunctionTool, LongRunningFunctionTool, ToolContext
 from google.genai import types
 
 from adk_stream_protocol import ApprovalPolicy, client_tool
-from adk_stream_protocol.adk.gate import ApprovalGate
-from adk_stream_protocol.adk.leased_chat import LeasedChat
+from adk_stream_protocol.adk.calls.gate import ApprovalGate
+from adk_stream_protocol.adk.calls.leased_chat import LeasedChat
 from adk_stream_protocol.chat.leases import Change, ChatLeases
-from adk_stream_protocol.protocol.approvals import Approval, CallKey, ChatKey, State
+from adk_stream_protocol.protocol.call_record import Approval, CallKey, ChatKey, State
 from adk_stream_protocol.store.base import Acquired, Lease
 from adk_stream_protocol.store.memory import MemoryStore
 from adk_stream_protocol.testing import call

@@ -7,7 +7,7 @@ import msgspec
 import pytest
 
 from adk_stream_protocol.errors import StoreUnavailable
-from adk_stream_protocol.protocol.approvals import State
+from adk_stream_protocol.protocol.call_record import State
 from support.gated_calls import KEY, PAY, Gate, logged, stopped_while_the_store_is_busy
 from support.records import CHAT
 from support.virtual_time import run

@@ -5,9 +5,9 @@ import asyncio
 import pytest
 
 from adk_stream_protocol import client_tool
-from adk_stream_protocol.adk.gated_call import to_its_end
+from adk_stream_protocol.adk.calls.gated_call import to_its_end
 from adk_stream_protocol.errors import StoreUnavailable
-from adk_stream_protocol.protocol.approvals import Approval, State
+from adk_stream_protocol.protocol.call_record import Approval, State
 from support.gated_calls import KEY, PAY, Gate, logged, stopped_while_the_store_is_busy
 from support.records import CHAT
 from support.virtual_time import run

@@ -15,7 +15,7 @@ from google.adk.tools import FunctionTool, ToolContext
 from google.genai import types
 
 from adk.test_translator_waiting_calls import consent
-from adk_stream_protocol.adk.chat import kept_events
+from adk_stream_protocol.adk.session import kept_events
 from adk_stream_protocol.loop_share import LoopShare
 from adk_stream_protocol.testing import ScriptedModel, call
 from support.conversations import Conversation, Store, conversation, every_store, folded, reloaded, run

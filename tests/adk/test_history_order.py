@@ -9,9 +9,9 @@ from google.adk.events import Event, EventActions
 from google.adk.events._rewind_events import _apply_rewinds
 from google.genai import types
 
-from adk_stream_protocol.adk.chat import MessageIds, find_repeated, message_id_of
-from adk_stream_protocol.adk.history import encode_history, find_turn
-from adk_stream_protocol.adk.translator import Translator
+from adk_stream_protocol.adk.session import MessageIds, find_repeated, message_id_of
+from adk_stream_protocol.adk.translate.history import encode_history, find_turn
+from adk_stream_protocol.adk.translate.translator import Translator
 from support.apps import figure
 from support.session_events import empty_chat
 

@@ -8,8 +8,8 @@ import pytest
 from google.adk.models.llm_response import LlmResponse
 from google.genai import types
 
-from adk_stream_protocol.adk.leased_chat import LeasedChat
-from adk_stream_protocol.protocol.approvals import CallKey, State
+from adk_stream_protocol.adk.calls.leased_chat import LeasedChat
+from adk_stream_protocol.protocol.call_record import CallKey, State
 from adk_stream_protocol.store.base import Lease, Snapshot
 from support.records import CHAT, paid, record
 from support.virtual_time import run

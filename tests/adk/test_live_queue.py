@@ -16,7 +16,7 @@ from google.adk.sessions import InMemorySessionService
 from google.genai import types
 from websockets.exceptions import ConnectionClosedError
 
-from adk_stream_protocol.adk.live_queue import INPUT_RATE, LiveInput
+from adk_stream_protocol.adk.live.input_queue import INPUT_RATE, LiveInput
 from adk_stream_protocol.testing import LiveSession, ScriptedLiveModel
 from support.virtual_time import run
 

@@ -9,7 +9,7 @@ from google.adk.events import Event
 from google.adk.runners import Runner
 from google.adk.sessions import InMemorySessionService, Session
 
-from adk_stream_protocol.adk import request_run
+from adk_stream_protocol.adk.request import request_run
 from adk_stream_protocol.testing import Answer, ScriptedModel, call, text
 from support.conversations import (
     Endless,

@@ -6,10 +6,10 @@ import pytest
 from google.adk.events import Event
 from google.genai import types
 
-from adk_stream_protocol.adk.chat import MessageIds
-from adk_stream_protocol.adk.resumption import outcome_events, parking_events, plan_resumption, response_part
-from adk_stream_protocol.adk.session_calls import SessionCall
-from adk_stream_protocol.protocol.approvals import Approval, CallKey, State
+from adk_stream_protocol.adk.calls.resumption import outcome_events, parking_events, plan_resumption, response_part
+from adk_stream_protocol.adk.calls.session_calls import SessionCall
+from adk_stream_protocol.adk.session import MessageIds
+from adk_stream_protocol.protocol.call_record import Approval, CallKey, State
 from support.records import paid, record
 
 IDS = MessageIds(user_message_id="u1", message_id="m1")

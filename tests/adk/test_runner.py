@@ -16,8 +16,8 @@ from google.adk.workflow import BaseNode, Node, Workflow, node
 
 from adk.agent_runs import pay
 from adk_stream_protocol import client_tool
-from adk_stream_protocol.adk.gate import ApprovalGate
-from adk_stream_protocol.adk.policy import ApprovalPolicy
+from adk_stream_protocol.adk.calls.gate import ApprovalGate
+from adk_stream_protocol.adk.calls.policy import ApprovalPolicy
 from adk_stream_protocol.adk.runner import build_runner, resumable
 from adk_stream_protocol.errors import ConfigurationError
 from adk_stream_protocol.store.memory import MemoryStore

@@ -3,8 +3,8 @@
 from google.adk.events import Event
 from google.genai import types
 
-from adk_stream_protocol.adk.seals import seal_as_recorded
-from adk_stream_protocol.protocol.approvals import Approval
+from adk_stream_protocol.adk.calls.seals import seal_as_recorded
+from adk_stream_protocol.protocol.call_record import Approval
 from support.records import paid, record
 
 CONFIRMATION = "adk_request_confirmation"

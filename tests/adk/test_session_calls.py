@@ -8,9 +8,9 @@ from google.adk.events import Event
 from google.adk.events.event_actions import EventActions
 from google.genai import types
 
+from adk_stream_protocol.adk.calls.session_calls import SessionCall, find_session_calls
 from adk_stream_protocol.adk.event_parts import ControlFlow
-from adk_stream_protocol.adk.session_calls import SessionCall, find_session_calls
-from adk_stream_protocol.protocol.approvals import Approval, CallKey, State
+from adk_stream_protocol.protocol.call_record import Approval, CallKey, State
 from support.records import CHAT, paid, record
 from support.session_events import ASKS, answering, asking, calling, empty_chat, pay
 

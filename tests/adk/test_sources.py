@@ -5,7 +5,7 @@ from typing import Any
 from google.adk.events import Event
 from google.genai import types
 
-from adk_stream_protocol.adk.sources import Sources
+from adk_stream_protocol.adk.translate.sources import Sources
 from adk_stream_protocol.protocol.chunks import SourceDocument, SourceUrl
 
 

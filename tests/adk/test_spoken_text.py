@@ -2,7 +2,7 @@
 
 import pytest
 
-from adk_stream_protocol.adk.spoken_text import SpokenText
+from adk_stream_protocol.adk.translate.spoken_text import SpokenText
 
 
 def spoken(*pieces: tuple[str, str]) -> SpokenText:

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from adk.agent_runs import streamed_call
-from adk_stream_protocol.adk.tool_arguments import (
+from adk_stream_protocol.adk.translate.tool_arguments import (
     ArgumentText,
     JsonText,
     OutOfOrder,

@@ -5,7 +5,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from adk_stream_protocol.protocol.approvals import Approval, CallKey, State
+from adk_stream_protocol.protocol.call_record import Approval, CallKey, State
 from support.records import paid, record
 from support.tool_messages import LARGE, PAY, Message, told, types
 

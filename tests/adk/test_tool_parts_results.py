@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from adk_stream_protocol.adk.tool_parts import recorded_chunk
-from adk_stream_protocol.protocol.approvals import Approval, State
+from adk_stream_protocol.adk.translate.tool_parts import recorded_chunk
+from adk_stream_protocol.protocol.call_record import Approval, State
 from support.records import paid, record
 from support.tool_messages import LARGE, Message, told, types
 

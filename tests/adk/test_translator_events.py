@@ -28,7 +28,7 @@ from adk.agent_runs import (
     translate_events,
 )
 from adk_stream_protocol.adk.failures import public_failure_text
-from adk_stream_protocol.adk.translator import Translator
+from adk_stream_protocol.adk.translate.translator import Translator
 from adk_stream_protocol.testing import ScriptedModel, text, thought
 from protocol.segment_checker import wire
 

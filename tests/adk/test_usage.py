@@ -5,7 +5,7 @@ from typing import Any
 from google.adk.events import Event
 from google.genai import types
 
-from adk_stream_protocol.adk.usage import Usage
+from adk_stream_protocol.adk.translate.usage import Usage
 
 
 def metadata_of(*calls: dict[str, Any], **fields: Any) -> dict[str, Any] | None:

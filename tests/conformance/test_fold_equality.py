@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from adk_stream_protocol.adk.translator import Translator
+from adk_stream_protocol.adk.translate.translator import Translator
 from adk_stream_protocol.protocol import chunks as c
 from adk_stream_protocol.protocol.chunks import AnyChunk, encode_chunks, encode_json
 from adk_stream_protocol.protocol.fold import MessageFold, UIMessage

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from adk_stream_protocol.adk.client_tools import ClientTool
+from adk_stream_protocol.adk.calls.client_tools import ClientTool
 from adk_stream_protocol.demo.agent import GEMINI_MODEL, DemoGemini, build_agent, build_app
 from adk_stream_protocol.demo.offline_model import OfflineModel
 from adk_stream_protocol.demo.tools import WALLET_KEY, demo_tools, get_weather, process_payment

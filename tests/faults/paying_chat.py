@@ -16,7 +16,7 @@ from google.genai import types
 
 from adk_stream_protocol import ChatBridge
 from adk_stream_protocol.adk.runner import resumable
-from adk_stream_protocol.protocol.approvals import ChatKey
+from adk_stream_protocol.protocol.call_record import ChatKey
 from adk_stream_protocol.store.base import Store
 from adk_stream_protocol.testing import ScriptedModel, call
 from faults.tabs import Seen, Tab

@@ -13,7 +13,7 @@ from google.adk.tools import FunctionTool, ToolContext
 from google.genai import types
 
 from adk_stream_protocol import ChatBridge, client_tool
-from adk_stream_protocol.protocol.approvals import ChatKey
+from adk_stream_protocol.protocol.call_record import ChatKey
 from adk_stream_protocol.store.base import Store
 from adk_stream_protocol.testing import ScriptedModel, call
 from faults.tabs import FORMS, Seen, Tab, results_body

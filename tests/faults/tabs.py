@@ -9,7 +9,7 @@ from typing import Any
 from google.adk.sessions import BaseSessionService
 from starlette.types import ASGIApp
 
-from adk_stream_protocol.protocol.approvals import ChatKey
+from adk_stream_protocol.protocol.call_record import ChatKey
 from adk_stream_protocol.store.base import Store
 from adk_stream_protocol.testing import Answer
 from security.bank import Part, answer_body, approval_of, confirmation_of, output_of

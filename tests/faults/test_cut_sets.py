@@ -9,7 +9,7 @@ import pytest
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from adk_stream_protocol import Limits
-from adk_stream_protocol.adk.translator import Translator
+from adk_stream_protocol.adk.translate.translator import Translator
 from adk_stream_protocol.chunk_log import ChunkLog, Reading
 from adk_stream_protocol.protocol.chunks import encode_chunks
 from adk_stream_protocol.transports.http import EventStreamResponse

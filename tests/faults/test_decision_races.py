@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import pytest
 from google.adk.sessions import BaseSessionService, DatabaseSessionService
 
-from adk_stream_protocol.protocol.approvals import Approval, ChatKey, State
+from adk_stream_protocol.protocol.call_record import Approval, ChatKey, State
 from adk_stream_protocol.store import open_store
 from adk_stream_protocol.store.base import AuditEntry, Store
 from adk_stream_protocol.testing import Answer

@@ -4,7 +4,7 @@ from random import Random
 
 import pytest
 
-from adk_stream_protocol.adk.translator import Translator
+from adk_stream_protocol.adk.translate.translator import Translator
 from adk_stream_protocol.protocol.chunks import SdkVersion, encode_chunks
 from adk_stream_protocol.protocol.sse import DONE, encode_events
 from conformance.node import NodeDriver

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import pytest
 from google.adk.sessions import DatabaseSessionService
 
-from adk_stream_protocol.protocol.approvals import ChatKey, State
+from adk_stream_protocol.protocol.call_record import ChatKey, State
 from adk_stream_protocol.store import open_store
 from faults.test_decision_races import Asked, Request, post, question, read
 from faults.workers.paying_app import STEPS, Death

@@ -16,7 +16,7 @@ from google.adk.tools import FunctionTool, ToolContext
 from google.genai import types
 
 from adk_stream_protocol import ApprovalPolicy, ChatBridge, Limits
-from adk_stream_protocol.protocol.approvals import ChatKey
+from adk_stream_protocol.protocol.call_record import ChatKey
 from adk_stream_protocol.store.memory import MemoryStore
 from adk_stream_protocol.testing import Said, ScriptedLiveModel, call
 from protocol.segment_checker import check_segment

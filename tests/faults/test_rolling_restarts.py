@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from google.adk.sessions import BaseSessionService, DatabaseSessionService
 
-from adk_stream_protocol.protocol.approvals import ChatKey
+from adk_stream_protocol.protocol.call_record import ChatKey
 from adk_stream_protocol.store import open_store
 from adk_stream_protocol.store.base import Store
 from faults.fast_disk import fast_sqlite_url

@@ -15,7 +15,7 @@ from google.adk.sessions import DatabaseSessionService
 from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import ConnectionClosed
 
-from adk_stream_protocol.protocol.approvals import ChatKey
+from adk_stream_protocol.protocol.call_record import ChatKey
 from adk_stream_protocol.store import open_store
 from faults.tabs import Seen, Tab
 from faults.workers.servers import USER, Deployment

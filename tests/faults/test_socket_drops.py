@@ -15,7 +15,7 @@ from google.genai import types
 from starlette.types import Message
 
 from adk_stream_protocol import Limits, client_tool
-from adk_stream_protocol.protocol.approvals import ChatKey, State
+from adk_stream_protocol.protocol.call_record import ChatKey, State
 from adk_stream_protocol.store.memory import MemoryStore
 from adk_stream_protocol.testing import Answer, ScriptedLiveModel
 from support.apps import figure

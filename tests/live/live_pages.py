@@ -17,7 +17,7 @@ from google.adk.tools import FunctionTool
 from google.genai import types
 
 from adk_stream_protocol import ApprovalPolicy, ChatBridge, Limits
-from adk_stream_protocol.protocol.approvals import Approval, ChatKey
+from adk_stream_protocol.protocol.call_record import Approval, ChatKey
 from adk_stream_protocol.store.base import Store
 from adk_stream_protocol.store.memory import MemoryStore
 from adk_stream_protocol.testing import Answer, ScriptedLiveModel

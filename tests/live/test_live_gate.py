@@ -10,9 +10,9 @@ from google.adk.tools import FunctionTool, LongRunningFunctionTool, ToolContext
 from google.genai import types
 
 from adk_stream_protocol import ApprovalPolicy
-from adk_stream_protocol.adk.policy import Hint
+from adk_stream_protocol.adk.calls.policy import Hint
 from adk_stream_protocol.errors import StoreUnavailable
-from adk_stream_protocol.protocol.approvals import Approval, State
+from adk_stream_protocol.protocol.call_record import Approval, State
 from adk_stream_protocol.store.base import Lease
 from adk_stream_protocol.store.memory import MemoryStore
 from adk_stream_protocol.testing import call
@@ -48,7 +48,7 @@ UNKNOWN = "The server stopped while this call was running. Whether it took effec
 
 def logged(caplog: pytest.LogCaptureFixture) -> list[str]:
     """What the gate tells whoever runs the server."""
-    return [record.getMessage() for record in caplog.records if record.name == "adk_stream_protocol.adk.gate"]
+    return [record.getMessage() for record in caplog.records if record.name == "adk_stream_protocol.adk.calls.gate"]
 
 
 def hints_of(at: Page) -> list[str | None]:

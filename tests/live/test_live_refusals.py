@@ -9,7 +9,7 @@ import pytest
 
 from adk_stream_protocol import client_tool
 from adk_stream_protocol.errors import StoreUnavailable
-from adk_stream_protocol.protocol.approvals import Approval, ChatKey, State
+from adk_stream_protocol.protocol.call_record import Approval, ChatKey, State
 from adk_stream_protocol.store.base import Lease, Snapshot
 from adk_stream_protocol.store.memory import MemoryStore
 from adk_stream_protocol.testing import call

@@ -12,10 +12,10 @@ from google.adk.events import Event
 from google.adk.events.event_actions import EventActions
 from google.genai import types
 
-from adk_stream_protocol.adk.live_message import LiveMessage
-from adk_stream_protocol.adk.live_turns import LiveTurns, Routed
-from adk_stream_protocol.adk.translator import Translator
-from adk_stream_protocol.protocol.approvals import CallKey
+from adk_stream_protocol.adk.live.live_message import LiveMessage
+from adk_stream_protocol.adk.live.live_turns import LiveTurns, Routed
+from adk_stream_protocol.adk.translate.translator import Translator
+from adk_stream_protocol.protocol.call_record import CallKey
 
 TABLE: dict[str, list[tuple[str, str]]] = {
     # -- typed words ---------------------------------------------------------------------------------------------------

@@ -51,7 +51,7 @@ class Target(NamedTuple):
 
 TARGETS = {
     "approvals": Target(
-        "adk_stream_protocol.protocol.approvals",
+        "adk_stream_protocol.protocol.call_record",
         [
             "tests/protocol/test_approvals.py",
             "tests/protocol/test_approvals_guards.py",
@@ -62,23 +62,23 @@ TARGETS = {
         "adk_stream_protocol.protocol.digest",
         ["tests/protocol/test_digest.py", "tests/protocol/test_shown_arguments.py"],
     ),
-    "call_ids": Target("adk_stream_protocol.adk.call_ids", ["tests/adk/test_call_ids.py"]),
-    "seals": Target("adk_stream_protocol.adk.seals", ["tests/adk/test_seals.py"]),
+    "call_ids": Target("adk_stream_protocol.adk.calls.call_ids", ["tests/adk/test_call_ids.py"]),
+    "seals": Target("adk_stream_protocol.adk.calls.seals", ["tests/adk/test_seals.py"]),
     "gated_call": Target(
-        "adk_stream_protocol.adk.gated_call",
+        "adk_stream_protocol.adk.calls.gated_call",
         ["tests/adk/test_gated_call.py", "tests/adk/test_gated_call_questions.py"],
     ),
     "leased_chat": Target(
-        "adk_stream_protocol.adk.leased_chat",
+        "adk_stream_protocol.adk.calls.leased_chat",
         ["tests/adk/test_leased_chat.py", "tests/adk/test_gate_keys.py"],
     ),
     "session_calls": Target(
-        "adk_stream_protocol.adk.session_calls",
+        "adk_stream_protocol.adk.calls.session_calls",
         ["tests/adk/test_session_calls.py", "tests/adk/test_resumption.py"],
     ),
-    "resumption": Target("adk_stream_protocol.adk.resumption", ["tests/adk/test_resumption.py"]),
+    "resumption": Target("adk_stream_protocol.adk.calls.resumption", ["tests/adk/test_resumption.py"]),
     "tool_parts": Target(
-        "adk_stream_protocol.adk.tool_parts",
+        "adk_stream_protocol.adk.translate.tool_parts",
         ["tests/adk/test_tool_parts.py", "tests/adk/test_tool_parts_results.py"],
     ),
     "answers": Target(
@@ -96,7 +96,7 @@ TARGETS = {
         ["tests/test_leases.py", "tests/test_leases_kept.py", "tests/test_answers_runs.py"],
     ),
     "gate": Target(
-        "adk_stream_protocol.adk.gate",
+        "adk_stream_protocol.adk.calls.gate",
         [
             "tests/adk/test_gate.py",
             "tests/adk/test_gate_record.py",

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import Any, Literal
 
 from adk_stream_protocol.protocol.answers import AskedCall, decode_answers
-from adk_stream_protocol.protocol.approvals import Approval, CallKey, ChatKey, State
+from adk_stream_protocol.protocol.call_record import Approval, CallKey, ChatKey, State
 
 ARGUMENTS: dict[str, Any] = {"to": "Bo", "sum": 5, "deep": {"list": [1, 2]}}
 OUTPUT = {"latitude": 1.5}

@@ -5,8 +5,8 @@ from typing import Any
 
 import msgspec
 
-from adk_stream_protocol.protocol import approvals
-from adk_stream_protocol.protocol.approvals import Approval, CallKey, ChatKey, Move, State
+from adk_stream_protocol.protocol import call_record
+from adk_stream_protocol.protocol.call_record import Approval, CallKey, ChatKey, Move, State
 
 MS = 0.001
 DEADLINE = 600.0
@@ -30,27 +30,27 @@ BROWSER = changed(SERVER, tool="location", arguments={}, runs="browser", approva
 
 
 def decide(approval: Approval, approved: bool = True, **given: Any) -> Approval:
-    return approvals.decide(approval, **{"by": "ann", "approved": approved, "now": 2.0, **given})
+    return call_record.decide(approval, **{"by": "ann", "approved": approved, "now": 2.0, **given})
 
 
 def claim(approval: Approval, **given: Any) -> Approval:
-    return approvals.claim(approval, **{"digest": approval.digest, "run": "run-1", **given})
+    return call_record.claim(approval, **{"digest": approval.digest, "run": "run-1", **given})
 
 
 def take_output(approval: Approval, **given: Any) -> Approval:
-    return approvals.take_output(approval, **{"by": "ann", "result": "Tokyo", "now": 2.0, **given})
+    return call_record.take_output(approval, **{"by": "ann", "result": "Tokyo", "now": 2.0, **given})
 
 
 # Each move as somebody makes it who may: only the table stands in the way.
 MOVES: dict[Move, Callable[[Approval], Approval]] = {
     Move.APPROVE: decide,
     Move.DENY: lambda approval: decide(approval, approved=False),
-    Move.EXPIRE: lambda approval: approvals.expire(approval, now=DEADLINE),
+    Move.EXPIRE: lambda approval: call_record.expire(approval, now=DEADLINE),
     Move.CLAIM: claim,
-    Move.START: lambda approval: approvals.start(approval, run="run-1"),
-    Move.FINISH: lambda approval: approvals.finish(approval, run="run-1", result="paid"),
-    Move.FAIL: lambda approval: approvals.fail(approval, run="run-1", result="no funds"),
+    Move.START: lambda approval: call_record.start(approval, run="run-1"),
+    Move.FINISH: lambda approval: call_record.finish(approval, run="run-1", result="paid"),
+    Move.FAIL: lambda approval: call_record.fail(approval, run="run-1", result="no funds"),
     Move.TAKE_OUTPUT: take_output,
-    Move.LOSE_RUN: lambda approval: approvals.lose_run(approval, living_run="run-2"),
-    Move.GIVE_UP: lambda approval: approvals.give_up(approval, result="not run"),
+    Move.LOSE_RUN: lambda approval: call_record.lose_run(approval, living_run="run-2"),
+    Move.GIVE_UP: lambda approval: call_record.give_up(approval, result="not run"),
 }

@@ -3,7 +3,7 @@
 import re
 from pathlib import Path
 
-from adk_stream_protocol.protocol.approvals import FINAL, TABLE, Move, State
+from adk_stream_protocol.protocol.call_record import FINAL, TABLE, Move, State
 
 PAGE = Path(__file__).parents[2] / "docs" / "topics" / "approval-states.md"
 _FENCED = re.compile(r"(?<=^```mermaid\n).*?(?=^```$)", re.MULTILINE | re.DOTALL)

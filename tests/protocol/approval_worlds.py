@@ -11,8 +11,8 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from adk_stream_protocol.protocol import approvals
-from adk_stream_protocol.protocol.approvals import Approval, CallKey, ChatKey, NotAllowed, State
+from adk_stream_protocol.protocol import call_record
+from adk_stream_protocol.protocol.call_record import Approval, CallKey, ChatKey, NotAllowed, State
 
 OWNER, STRANGER = "ann", "eve"
 TABS = ("tab 1", "tab 2")
@@ -123,7 +123,7 @@ def perform(call: Call, action: Action, now: int) -> Call:
     before = call.record
     given = action.given | ({"now": now} if action.needs_now else {})
     try:
-        after: Approval | None = getattr(approvals, action.name)(before, **given)
+        after: Approval | None = getattr(call_record, action.name)(before, **given)
     except NotAllowed:
         after = None
     moved = after is not None and after is not before

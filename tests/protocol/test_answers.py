@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from adk_stream_protocol.protocol.answers import AskedCall, decode_answers
-from adk_stream_protocol.protocol.approvals import CallKey, State
+from adk_stream_protocol.protocol.call_record import CallKey, State
 from protocol.answer_forms import (
     ARGUMENTS,
     DECISIONS,

@@ -8,7 +8,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from adk_stream_protocol.protocol.answers import AskedCall, decode_answers
-from adk_stream_protocol.protocol.approvals import State
+from adk_stream_protocol.protocol.call_record import State
 from protocol.answer_forms import (
     ARGUMENTS,
     BROWSER_STATES,

@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from adk_stream_protocol.protocol.approvals import TABLE, Move, State
+from adk_stream_protocol.protocol.call_record import TABLE, Move, State
 from protocol.approval_diagram import PAGE, diagram, diagram_on, with_diagram
 
 

@@ -3,8 +3,8 @@
 import msgspec
 import pytest
 
-from adk_stream_protocol.protocol import approvals
-from adk_stream_protocol.protocol.approvals import FINAL, TABLE, Approval, Move, NotAllowed, State
+from adk_stream_protocol.protocol import call_record
+from adk_stream_protocol.protocol.call_record import FINAL, TABLE, Approval, Move, NotAllowed, State
 from protocol.approval_calls import BROWSER, DEADLINE, MOVES, SERVER, changed, claim, decide, take_output
 
 # Written out once more, so that a slip in the table is not taken over by its test.
@@ -139,18 +139,18 @@ def test_a_word_that_comes_too_late_is_recorded_and_does_not_count(approved: boo
 
 
 def test_a_deadline_that_passes_says_nothing_in_the_persons_name() -> None:
-    assert approvals.expire(SERVER, now=DEADLINE) == changed(SERVER, state=State.EXPIRED, version=1)
+    assert call_record.expire(SERVER, now=DEADLINE) == changed(SERVER, state=State.EXPIRED, version=1)
 
 
 def test_the_life_of_a_servers_call_is_recorded_step_by_step() -> None:
     approved = decide(SERVER)
     claimed = claim(approved)
     assert claimed == changed(approved, state=State.CLAIMED, run="run-1", version=2)
-    started = approvals.start(claimed, run="run-1")
+    started = call_record.start(claimed, run="run-1")
     assert started == changed(claimed, state=State.STARTED, version=3)
-    done = approvals.finish(started, run="run-1", result={"paid": 5})
+    done = call_record.finish(started, run="run-1", result={"paid": 5})
     assert done == changed(started, state=State.DONE, result={"paid": 5}, version=4)
-    failed = approvals.fail(started, run="run-1", result={"error": "no funds"})
+    failed = call_record.fail(started, run="run-1", result={"error": "no funds"})
     assert failed == changed(started, state=State.FAILED, result={"error": "no funds"}, version=4)
 
 
@@ -169,14 +169,14 @@ def test_a_browsers_call_without_approval_takes_its_output_at_once() -> None:
 @pytest.mark.parametrize("living_run", ["run-2", None])
 def test_a_call_whose_run_is_lost_before_the_start_may_be_claimed_again(living_run: str | None) -> None:
     claimed = claim(decide(SERVER))
-    free = approvals.lose_run(claimed, living_run=living_run)
+    free = call_record.lose_run(claimed, living_run=living_run)
     assert free == changed(claimed, state=State.APPROVED, run=None, version=3)
     assert claim(free, run="run-2") == changed(free, state=State.CLAIMED, run="run-2", version=4)
 
 
 def test_a_call_whose_run_is_lost_after_the_start_is_never_claimed_again() -> None:
-    started = approvals.start(claim(decide(SERVER)), run="run-1")
-    unknown = approvals.lose_run(started, living_run="run-2")
+    started = call_record.start(claim(decide(SERVER)), run="run-1")
+    unknown = call_record.lose_run(started, living_run="run-2")
     assert unknown == changed(started, state=State.UNKNOWN, run=None, version=4)
     with pytest.raises(NotAllowed, match=r"^claim while outcome-unknown$"):
         claim(unknown, run="run-2")
@@ -185,7 +185,7 @@ def test_a_call_whose_run_is_lost_after_the_start_is_never_claimed_again() -> No
 @pytest.mark.parametrize("state", [State.CLAIMED, State.STARTED])
 def test_a_run_that_lives_is_not_lost(state: State) -> None:
     held = changed(SERVER, state=state, run="run-1")
-    assert approvals.lose_run(held, living_run="run-1") is held
+    assert call_record.lose_run(held, living_run="run-1") is held
 
 
 @pytest.mark.parametrize("first", [True, False])
@@ -221,7 +221,7 @@ def test_a_fresh_call_has_nothing_on_record_but_what_was_asked() -> None:
 
 def test_a_call_is_read_back_from_a_store_as_it_was() -> None:
     approved = decide(BROWSER, browser_s=60.0, reason="Yes.", payload=[1])
-    for call in (SERVER, approved, take_output(approved), approvals.start(claim(decide(SERVER)), run="run-1")):
+    for call in (SERVER, approved, take_output(approved), call_record.start(claim(decide(SERVER)), run="run-1")):
         assert msgspec.json.decode(msgspec.json.encode(call), type=Approval) == call
 
 
@@ -265,7 +265,7 @@ def test_a_record_is_written_with_the_names_of_its_fields() -> None:
 
 def test_a_call_that_is_given_up_says_why_and_a_browsers_call_never_is() -> None:
     approved = decide(SERVER)
-    given_up = approvals.give_up(approved, result="not run")
+    given_up = call_record.give_up(approved, result="not run")
     assert given_up == changed(approved, state=State.FAILED, result="not run", version=2)
     browsers = decide(BROWSER)
-    assert approvals.give_up(browsers, result="not run") is browsers
+    assert call_record.give_up(browsers, result="not run") is browsers

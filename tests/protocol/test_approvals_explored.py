@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from adk_stream_protocol.protocol import approvals
-from adk_stream_protocol.protocol.approvals import TABLE, Approval, Move, State
+from adk_stream_protocol.protocol import call_record
+from adk_stream_protocol.protocol.call_record import TABLE, Approval, Move, State
 from protocol.approval_worlds import GATED, OWNER, UNGATED, Explorer, World, changed
 
 
@@ -27,8 +27,8 @@ def row(state: State, move: Move, after: State) -> Plant:
 
 
 def function(name: str, mistaken: Callable[..., Any]) -> Plant:
-    real = getattr(approvals, name)
-    return lambda patch: patch.setattr(approvals, name, lambda *args, **given: mistaken(real, *args, **given))
+    real = getattr(call_record, name)
+    return lambda patch: patch.setattr(call_record, name, lambda *args, **given: mistaken(real, *args, **given))
 
 
 def both(*plants: Plant) -> Plant:

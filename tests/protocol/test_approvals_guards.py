@@ -2,8 +2,8 @@
 
 import pytest
 
-from adk_stream_protocol.protocol import approvals
-from adk_stream_protocol.protocol.approvals import Approval, Move, NotAllowed, State
+from adk_stream_protocol.protocol import call_record
+from adk_stream_protocol.protocol.call_record import Approval, Move, NotAllowed, State
 from adk_stream_protocol.protocol.digest import digest_of_call
 from protocol.approval_calls import BROWSER, DEADLINE, MOVES, MS, SERVER, changed, claim, decide, take_output
 
@@ -52,19 +52,19 @@ def test_a_decision_counts_until_the_deadline(call: Approval, now: float, approv
     ids=["pending", "approved"],
 )
 def test_a_waiting_call_expires_from_the_deadline_of_its_state_on(call: Approval, past_ms: int) -> None:
-    after = approvals.expire(call, now=DEADLINE + past_ms * MS)
+    after = call_record.expire(call, now=DEADLINE + past_ms * MS)
     assert after == (call if past_ms < 0 else changed(call, state=State.EXPIRED, version=1))
 
 
 def test_an_approved_call_of_the_servers_does_not_expire() -> None:
     approved = decide(SERVER, browser_s=60.0)
-    assert approvals.expire(approved, now=1e12) is approved
+    assert call_record.expire(approved, now=1e12) is approved
 
 
 @pytest.mark.parametrize("past_ms", [-1, 0, 1])
 def test_an_approval_of_a_servers_call_that_nobody_acts_on_lapses(past_ms: int) -> None:
     approved = decide(SERVER, now=2.0)
-    after = approvals.expire_unclaimed(approved, now=62.0 + past_ms * MS, recover_s=60.0)
+    after = call_record.expire_unclaimed(approved, now=62.0 + past_ms * MS, recover_s=60.0)
     if past_ms < 0:
         assert after is approved
     else:
@@ -77,7 +77,7 @@ def test_nothing_else_lapses(state: State, runs: str) -> None:
     call = changed(SERVER, runs=runs, state=state, run="run-1", decided_at=2.0)
     if (state, runs) == (State.APPROVED, "server"):
         call = changed(call, decided_at=None)  # nobody has decided, so no time has begun
-    assert approvals.expire_unclaimed(call, now=1e12, recover_s=60.0) is call
+    assert call_record.expire_unclaimed(call, now=1e12, recover_s=60.0) is call
 
 
 @pytest.mark.parametrize("past_ms", [-1, 0, 1])
@@ -90,7 +90,7 @@ def test_an_output_counts_until_the_browsers_deadline(past_ms: int) -> None:
 
 def test_without_a_deadline_nothing_is_late() -> None:
     for_ever = changed(BROWSER, deadline=None)
-    assert approvals.expire(for_ever, now=1e12) is for_ever
+    assert call_record.expire(for_ever, now=1e12) is for_ever
     approved = decide(for_ever, now=1e12)
     assert approved.state is State.APPROVED
     assert take_output(approved, now=2e12).state is State.DONE

@@ -4,8 +4,8 @@ from typing import Any
 
 import msgspec
 
-from adk_stream_protocol.protocol import approvals
-from adk_stream_protocol.protocol.approvals import Approval, CallKey, ChatKey, State
+from adk_stream_protocol.protocol import call_record
+from adk_stream_protocol.protocol.call_record import Approval, CallKey, ChatKey, State
 from adk_stream_protocol.protocol.replay import Calls, ended_calls, replayed
 
 
@@ -15,11 +15,11 @@ def asked(state: State, runs: Any = "server", **fields: Any) -> Approval:
 
 
 def test_what_nobody_will_answer_is_refused() -> None:
-    assert approvals.refuse(asked(State.PENDING), reason="gone", now=1).state is State.DENIED
-    left = approvals.refuse(asked(State.APPROVED, "browser"), reason="gone", now=1)
+    assert call_record.refuse(asked(State.PENDING), reason="gone", now=1).state is State.DENIED
+    left = call_record.refuse(asked(State.APPROVED, "browser"), reason="gone", now=1)
     assert (left.state, left.result) == (State.DONE, {"error": "Not run: gone."})
     begun = asked(State.STARTED, run="run-1")
-    assert approvals.refuse(begun, reason="gone", now=1) is begun
+    assert call_record.refuse(begun, reason="gone", now=1) is begun
 
 
 def test_outcomes_are_found_and_pieces_are_small() -> None:

@@ -16,14 +16,7 @@ from adk_stream_protocol.errors import (
     RequestTooLarge,
 )
 from adk_stream_protocol.limits import Limits
-from adk_stream_protocol.protocol.turn import (
-    FileInput,
-    TextInput,
-    Turn,
-    decode_body,
-    decode_sdk_version,
-    decode_turn,
-)
+from adk_stream_protocol.protocol.turn import FileInput, TextInput, Turn, decode_body, decode_sdk_version, decode_turn
 from protocol.request_bodies import (
     ANSWER,
     HELLO,

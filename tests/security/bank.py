@@ -14,7 +14,7 @@ from google.adk.sessions import InMemorySessionService
 from google.adk.tools import FunctionTool, ToolContext
 
 from adk_stream_protocol import ChatBridge, client_tool
-from adk_stream_protocol.protocol.approvals import ChatKey
+from adk_stream_protocol.protocol.call_record import ChatKey
 from adk_stream_protocol.store.memory import MemoryStore
 from adk_stream_protocol.testing import Answer, ChatClient, Reply, ScriptedModel, call
 from support.apps import app_of, user_of

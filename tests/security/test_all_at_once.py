@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from google.adk.models.llm_request import LlmRequest
 
-from adk_stream_protocol.protocol.approvals import TABLE, State
+from adk_stream_protocol.protocol.call_record import TABLE, State
 from adk_stream_protocol.store.memory import MemoryStore
 from adk_stream_protocol.testing import call
 from faults.tabs import chunks_of

@@ -10,8 +10,8 @@ import pytest
 from google.adk.sessions import InMemorySessionService
 
 from adk_stream_protocol import ChatBridge, Limits
-from adk_stream_protocol.protocol import approvals
-from adk_stream_protocol.protocol.approvals import Approval, State
+from adk_stream_protocol.protocol import call_record
+from adk_stream_protocol.protocol.call_record import Approval, State
 from adk_stream_protocol.store.base import advance
 from adk_stream_protocol.store.memory import MemoryStore
 from adk_stream_protocol.testing import call
@@ -85,7 +85,7 @@ async def left_behind(*amounts: int) -> AsyncGenerator[tuple[Bank, list[Asked], 
             bank.store,
             asked.chat,
             pending.call,
-            lambda found, now: approvals.decide(found, by="ann", approved=True, now=now),
+            lambda found, now: call_record.decide(found, by="ann", approved=True, now=now),
         )
     yield bank, chats, clock
 

@@ -14,7 +14,7 @@ from google.adk.tools.tool_confirmation import ToolConfirmation
 from google.genai import types
 
 from adk_stream_protocol import ChatBridge
-from adk_stream_protocol.protocol.approvals import Approval, CallKey, ChatKey, State
+from adk_stream_protocol.protocol.call_record import Approval, CallKey, ChatKey, State
 from adk_stream_protocol.store.memory import MemoryStore
 from adk_stream_protocol.testing import Reply, ScriptedModel
 from faults.tabs import FORMS, Seen, Tab, results_body

@@ -8,7 +8,7 @@ from typing import Any
 import asyncpg
 from sqlalchemy import make_url
 
-from adk_stream_protocol.protocol.approvals import Approval, CallKey, ChatKey, State, decide
+from adk_stream_protocol.protocol.call_record import Approval, CallKey, ChatKey, State, decide
 from adk_stream_protocol.store.base import Lease, Store
 from adk_stream_protocol.store.memory import MemoryStore
 from adk_stream_protocol.store.sql import SqlStore

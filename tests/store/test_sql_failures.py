@@ -12,7 +12,7 @@ from sqlalchemy import inspect
 from sqlalchemy.ext.asyncio import create_async_engine
 
 from adk_stream_protocol.errors import StoreUnavailable
-from adk_stream_protocol.protocol.approvals import CallKey, decide
+from adk_stream_protocol.protocol.call_record import CallKey, decide
 from adk_stream_protocol.store.base import Lease, Store
 from adk_stream_protocol.store.sql import SqlStore
 from store.stores import CHAT, Clock, Stores, asked, postgres_connection

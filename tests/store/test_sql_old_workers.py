@@ -7,7 +7,7 @@ import msgspec
 from sqlalchemy import inspect, text
 from sqlalchemy.ext.asyncio import create_async_engine
 
-from adk_stream_protocol.protocol.approvals import Approval, State, claim, finish, start
+from adk_stream_protocol.protocol.call_record import Approval, State, claim, finish, start
 from adk_stream_protocol.store.base import advance
 from adk_stream_protocol.store.sql import SqlStore
 from store.old_worker import old_worker

@@ -18,7 +18,7 @@ from google.adk.sessions import DatabaseSessionService
 from google.genai import types
 from sqlalchemy import make_url
 
-from adk_stream_protocol.protocol.approvals import Approval, NotAllowed, State, decide
+from adk_stream_protocol.protocol.call_record import Approval, NotAllowed, State, decide
 from adk_stream_protocol.store.base import Lease, Store, advance
 from adk_stream_protocol.store.sql import SqlStore
 from store.stores import CHAT, Clock, Stores, asked, held, lease_of, postgres_connection

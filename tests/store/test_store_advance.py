@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from adk_stream_protocol.protocol.approvals import CallKey, ChatKey, NotAllowed, State, claim, decide, expire, start
+from adk_stream_protocol.protocol.call_record import CallKey, ChatKey, NotAllowed, State, claim, decide, expire, start
 from adk_stream_protocol.store.base import Snapshot, Step, Store, advance
 from store.stores import CHAT, OTHER_CHAT, Clock, Stores, approve, asked, deny, states, trail
 from support.conversations import run

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from adk_stream_protocol.protocol.approvals import CallKey, ChatKey, State, claim, decide, finish, start
+from adk_stream_protocol.protocol.call_record import CallKey, ChatKey, State, claim, decide, finish, start
 from adk_stream_protocol.store.base import AuditEntry, Lease, Snapshot, advance
 from store.stores import CHAT, OTHER_CHAT, Clock, Stores, approve, asked, deny, held, lease_of, states, trail
 from support.conversations import run

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from adk_stream_protocol.protocol.approvals import NotAllowed, State, claim, decide
+from adk_stream_protocol.protocol.call_record import NotAllowed, State, claim, decide
 from adk_stream_protocol.store.base import Lease, Store, advance
 from store.stores import CHAT, OTHER_CHAT, Clock, Stores, asked, held, lease_of
 from support.conversations import run

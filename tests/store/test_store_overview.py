@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from sqlalchemy import make_url
 
-from adk_stream_protocol.protocol.approvals import Approval, CallKey, ChatKey, State, decide, take_output
+from adk_stream_protocol.protocol.call_record import Approval, CallKey, ChatKey, State, decide, take_output
 from adk_stream_protocol.store.base import Listed, Store, advance, load_results
 from adk_stream_protocol.store.tables import chat_text
 from store.old_worker import old_worker

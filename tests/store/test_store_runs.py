@@ -7,7 +7,7 @@ import msgspec
 import pytest
 from sqlalchemy import Engine, Pool, event
 
-from adk_stream_protocol.protocol.approvals import (
+from adk_stream_protocol.protocol.call_record import (
     Approval,
     CallKey,
     NotAllowed,

@@ -9,11 +9,11 @@ import pytest
 from google.adk.tools import FunctionTool
 
 from adk_stream_protocol import ApprovalPolicy
-from adk_stream_protocol.adk.gated_call import GatedCall
-from adk_stream_protocol.adk.leased_chat import LeasedChat
+from adk_stream_protocol.adk.calls.gated_call import GatedCall
+from adk_stream_protocol.adk.calls.leased_chat import LeasedChat
 from adk_stream_protocol.errors import StoreUnavailable
-from adk_stream_protocol.protocol import approvals
-from adk_stream_protocol.protocol.approvals import Approval, CallKey, ChatKey
+from adk_stream_protocol.protocol import call_record
+from adk_stream_protocol.protocol.call_record import Approval, CallKey, ChatKey
 from adk_stream_protocol.store.base import Lease, Snapshot
 from adk_stream_protocol.store.memory import MemoryStore
 
@@ -100,7 +100,7 @@ class Gate:
         call = self.call()
         assert await call.ask(hint=None, approval_id=None) is None
         now = self.store.clock.now
-        new = approvals.decide(self.run.records[KEY], by="ann", approved=True, now=now)
+        new = call_record.decide(self.run.records[KEY], by="ann", approved=True, now=now)
         assert await self.store.compare_and_set(self.run.records[KEY], new)
         self.run.records[KEY] = new
         return call

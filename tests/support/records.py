@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from adk_stream_protocol.protocol.approvals import Approval, CallKey, ChatKey, State
+from adk_stream_protocol.protocol.call_record import Approval, CallKey, ChatKey, State
 from adk_stream_protocol.store.base import Store, load_results
 
 CHAT = ChatKey("helper", "ann", "c1")

@@ -9,15 +9,15 @@ from typing import Any
 from google.adk.agents.run_config import RunConfig
 from google.adk.events import Event
 
-from adk_stream_protocol.adk.chat import MessageIds
-from adk_stream_protocol.adk.leased_chat import LeasedChat
-from adk_stream_protocol.adk.request_run import RunRequest
-from adk_stream_protocol.adk.session_calls import find_session_calls
-from adk_stream_protocol.adk.translator import Translator
+from adk_stream_protocol.adk.calls.leased_chat import LeasedChat
+from adk_stream_protocol.adk.calls.session_calls import find_session_calls
+from adk_stream_protocol.adk.request.request_run import RunRequest
+from adk_stream_protocol.adk.session import MessageIds
+from adk_stream_protocol.adk.translate.translator import Translator
 from adk_stream_protocol.chat.answers import Answered, MessageToContinue, continue_message, encode_recorded_outcome
 from adk_stream_protocol.chunk_log import ChunkLog
 from adk_stream_protocol.protocol.answers import Answer
-from adk_stream_protocol.protocol.approvals import Approval, State
+from adk_stream_protocol.protocol.call_record import Approval, State
 from adk_stream_protocol.protocol.chunks import encode_chunks
 from adk_stream_protocol.store.base import Lease, Snapshot
 

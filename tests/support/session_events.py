@@ -10,8 +10,8 @@ from google.adk.sessions import InMemorySessionService
 from google.adk.tools.tool_confirmation import ToolConfirmation
 from google.genai import types
 
-from adk_stream_protocol.adk.chat import Chat, MessageIds
 from adk_stream_protocol.adk.event_parts import ControlFlow
+from adk_stream_protocol.adk.session import Chat, MessageIds
 
 from .records import CHAT
 

@@ -11,7 +11,7 @@ from google.adk.models.llm_request import LlmRequest
 from google.adk.tools.tool_confirmation import ToolConfirmation
 from google.genai import types
 
-from adk_stream_protocol.protocol.approvals import CallKey, ChatKey
+from adk_stream_protocol.protocol.call_record import CallKey, ChatKey
 from support.evidence import ClientStream, Said, World
 from support.tool_log import ToolRun
 from support.truth import disagreements

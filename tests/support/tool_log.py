@@ -12,7 +12,7 @@ from typing import Any
 
 from google.adk.tools import ToolContext
 
-from adk_stream_protocol.protocol.approvals import CallKey
+from adk_stream_protocol.protocol.call_record import CallKey
 
 
 @dataclass(frozen=True)

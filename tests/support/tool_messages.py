@@ -4,8 +4,8 @@ from typing import Any
 
 import msgspec
 
-from adk_stream_protocol.adk.tool_parts import ToolParts
-from adk_stream_protocol.protocol.approvals import Approval, CallKey
+from adk_stream_protocol.adk.translate.tool_parts import ToolParts
+from adk_stream_protocol.protocol.call_record import Approval, CallKey
 from adk_stream_protocol.protocol.chunks import AnyChunk
 from adk_stream_protocol.protocol.writer import ChunkWriter
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from google.adk.events import Event
 
-from adk_stream_protocol.protocol.approvals import Approval, CallKey
+from adk_stream_protocol.protocol.call_record import Approval, CallKey
 from adk_stream_protocol.store.base import AuditEntry
 from support.evidence import ClientStream, Said, World
 from support.tool_log import ToolRun

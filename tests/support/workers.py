@@ -11,8 +11,8 @@ from google.adk.models.base_llm import BaseLlm
 from google.adk.sessions import BaseSessionService, InMemorySessionService
 
 from adk_stream_protocol import ChatBridge
-from adk_stream_protocol.protocol import approvals
-from adk_stream_protocol.protocol.approvals import Approval, ChatKey, State
+from adk_stream_protocol.protocol import call_record
+from adk_stream_protocol.protocol.call_record import Approval, ChatKey, State
 from adk_stream_protocol.store.base import AuditEntry, advance
 from adk_stream_protocol.store.memory import MemoryStore
 from adk_stream_protocol.testing import Answer, ScriptedModel
@@ -71,7 +71,7 @@ class Workers:
                 self.store,
                 CHAT,
                 record.call,
-                lambda found, now: approvals.decide(found, by="ann", approved=True, now=now),
+                lambda found, now: call_record.decide(found, by="ann", approved=True, now=now),
             )
 
     async def recover(self, at: Page, *, later_s: float = 11) -> None:

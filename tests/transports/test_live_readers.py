@@ -4,7 +4,7 @@ import asyncio
 from typing import Any
 
 from adk_stream_protocol import Limits
-from adk_stream_protocol.adk.request_run import RESTARTING
+from adk_stream_protocol.adk.request.request_run import RESTARTING
 from adk_stream_protocol.testing import LiveSession, call
 from support.live_client import LiveClient
 from transports.live_apps import (

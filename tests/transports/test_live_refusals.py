@@ -10,7 +10,7 @@ from google.adk.tools import FunctionTool
 from starlette.requests import HTTPConnection
 
 from adk_stream_protocol.errors import StoreUnavailable
-from adk_stream_protocol.protocol.approvals import CallKey, ChatKey
+from adk_stream_protocol.protocol.call_record import CallKey, ChatKey
 from adk_stream_protocol.store.base import Snapshot
 from adk_stream_protocol.store.memory import MemoryStore
 from adk_stream_protocol.testing import call

@@ -9,7 +9,7 @@ from adk_stream_protocol import Limits, client_tool
 from adk_stream_protocol.chunk_log import ChunkLog, LogReader, Reading
 from adk_stream_protocol.errors import MalformedRequest, RunActive, TooMany
 from adk_stream_protocol.testing import LiveSession, call
-from adk_stream_protocol.transports.live_requests import LiveRequests, Told
+from adk_stream_protocol.transports.websocket.live_requests import LiveRequests, Told
 from support.live_client import LiveClient, decisions, outputs
 from transports.live_apps import LiveApp, answers_for_ever, chunks, live_app, play, resume, said, sequences
 

@@ -3,7 +3,7 @@
 import pytest
 from starlette.datastructures import Headers
 
-from adk_stream_protocol.access import Access
+from adk_stream_protocol.transports.security import Access
 from transports.live_apps import Reader, answers_for_ever, live_app, ping, play
 
 HERE = "app.example.com"

@@ -6,7 +6,7 @@ from starlette.types import Message
 from starlette.websockets import WebSocket
 
 from adk_stream_protocol import Limits
-from adk_stream_protocol.transports.outbox import Outbox
+from adk_stream_protocol.transports.websocket.outbox import Outbox
 from transports.live_apps import FRAME, play
 
 MOST = 9600

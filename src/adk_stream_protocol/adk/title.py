@@ -5,8 +5,8 @@ from collections.abc import Iterator
 from google.adk.events import Event
 
 from ..loop_share import LoopShare
-from .chat import kept_events, message_id_of
 from .event_parts import is_said
+from .session import kept_events, message_id_of
 
 _LONGEST = 80
 

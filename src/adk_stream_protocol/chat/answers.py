@@ -10,23 +10,23 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from ..adk.chat import Chat, MessageIds
-from ..adk.client_tools import fits
+from ..adk.calls.client_tools import fits
+from ..adk.calls.leased_chat import LeasedChat
+from ..adk.calls.resumption import outcome_events, parking_events, plan_resumption
+from ..adk.calls.session_calls import Events, SessionCall, find_session_calls
 from ..adk.event_parts import REQUEST_INPUT
-from ..adk.history import replay
-from ..adk.leased_chat import LeasedChat
-from ..adk.request_run import RunRequest
-from ..adk.resumption import outcome_events, parking_events, plan_resumption
-from ..adk.session_calls import Events, SessionCall, find_session_calls
-from ..adk.tool_parts import Records, recorded_chunk
-from ..adk.translator import Translator
+from ..adk.request.request_run import RunRequest
+from ..adk.session import Chat, MessageIds
+from ..adk.translate.history import replay
+from ..adk.translate.tool_parts import Records, recorded_chunk
+from ..adk.translate.translator import Translator
 from ..chunk_log import ChunkLog
 from ..errors import MalformedRequest, NotFound, OutputDoesNotFit, RequestTooLarge
 from ..limits import Limits
 from ..loop_share import LoopShare
-from ..protocol import approvals
+from ..protocol import call_record
 from ..protocol.answers import Answer, decode_answers
-from ..protocol.approvals import Approval, CallKey, ChatKey, NotAllowed, State
+from ..protocol.call_record import Approval, CallKey, ChatKey, NotAllowed, State
 from ..protocol.chunks import AnyChunk, Error, Start, encode_chunks, encode_json
 from ..protocol.digest import canonical_json
 from ..protocol.fold import MessageFold, UIMessage
@@ -130,7 +130,7 @@ async def _changes(store: Store, answer: Answer[SessionCall], now: float, browse
     steps = [found]
     if answer.approved is not None:
         steps.append(
-            approvals.decide(
+            call_record.decide(
                 found,
                 by=user,
                 approved=answer.approved,
@@ -143,7 +143,7 @@ async def _changes(store: Store, answer: Answer[SessionCall], now: float, browse
     if answer.result is not None:
         if found.tool == REQUEST_INPUT:  # asked without a tool, and so not written down yet
             await store.add(found)
-        steps.append(approvals.take_output(steps[-1], by=user, result=answer.result, now=now))
+        steps.append(call_record.take_output(steps[-1], by=user, result=answer.result, now=now))
     moved = [new for old, new in pairwise(steps) if new is not old]
     if len(moved) > 1:  # approved and run by the browser in one go: two lines of the audit trail
         await store.compare_and_set(found, *moved)
@@ -325,10 +325,10 @@ async def deliver_outcomes(store: Store, chat: Chat, leased: LeasedChat) -> None
     """Before the user's next words: browser calls may run out of time, and the model hears of those, and of all calls
     that came to their end while it was not listening. The session is looked at only if it is owed something."""
     for call, found in list(leased.records.items()):
-        if found.state is State.APPROVED and approvals.expire(found, now=leased.now) is not found:
+        if found.state is State.APPROVED and call_record.expire(found, now=leased.now) is not found:
             with suppress(NotAllowed):
                 leased.records[call] = await advance(
-                    store, chat.key, call, lambda found, now: approvals.expire(found, now=now), known=leased.known()
+                    store, chat.key, call, lambda found, now: call_record.expire(found, now=now), known=leased.known()
                 )
     if not any(found.is_final and found.delivered is not True for found in leased.records.values()):
         return
@@ -353,7 +353,7 @@ async def refuse_call(store: Store, chat: ChatKey, call: CallKey, reason: str) -
     """Nobody will answer this call any more."""
 
     with suppress(NotAllowed):
-        await advance(store, chat, call, lambda found, now: approvals.refuse(found, reason=reason, now=now))
+        await advance(store, chat, call, lambda found, now: call_record.refuse(found, reason=reason, now=now))
 
 
 async def park_calls(store: Store, chat: Chat, leased: LeasedChat) -> None:

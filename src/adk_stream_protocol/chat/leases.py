@@ -9,14 +9,14 @@ from typing import Any
 
 import msgspec
 
-from ..adk.gate import ApprovalGate
-from ..adk.leased_chat import LeasedChat
-from ..adk.live_run import LiveRun
-from ..adk.policy import ApprovalPolicy
-from ..adk.request_run import RequestRun
+from ..adk.calls.gate import ApprovalGate
+from ..adk.calls.leased_chat import LeasedChat
+from ..adk.calls.policy import ApprovalPolicy
+from ..adk.live.live_run import LiveRun
+from ..adk.request.request_run import RequestRun
 from ..errors import Restarting, TooMany
-from ..protocol import approvals
-from ..protocol.approvals import Approval, CallKey, ChatKey, NotAllowed, State
+from ..protocol import call_record
+from ..protocol.call_record import Approval, CallKey, ChatKey, NotAllowed, State
 from ..store.base import Lease, Step, Store, advance
 from .lease_keeper import LeaseKeeper
 
@@ -124,10 +124,10 @@ class ChatLeases:
         token, recover_s = leased.lease.token, self._policy.recover_s
 
         def lose(found: Approval, _: float) -> Approval:
-            return approvals.lose_run(found, living_run=token)
+            return call_record.lose_run(found, living_run=token)
 
         def expire(found: Approval, now: float) -> Approval:
-            return approvals.expire_unclaimed(found, now=now, recover_s=recover_s)
+            return call_record.expire_unclaimed(found, now=now, recover_s=recover_s)
 
         for call, found in list(leased.records.items()):
             if expire(lose(found, leased.now), leased.now) is not found:
@@ -240,8 +240,8 @@ class ChatLeases:
             await self._settle(
                 leased,
                 call,
-                lambda found, _: approvals.lose_run(found, living_run=None),
-                lambda found, _: approvals.give_up(found, result=result),
+                lambda found, _: call_record.lose_run(found, living_run=None),
+                lambda found, _: call_record.give_up(found, result=result),
             )
 
     async def take_back(self, leased: LeasedChat, made: Collection[CallKey]) -> None:
@@ -249,7 +249,7 @@ class ChatLeases:
         is asked about them, and the session is owed nothing."""
 
         def refuse(found: Approval, now: float) -> Approval:
-            return approvals.refuse(found, reason=_NO_MORE, now=now)
+            return call_record.refuse(found, reason=_NO_MORE, now=now)
 
         gone = [call for call, found in leased.records.items() if call not in made and found.delivered is not True]
         await self.give_up(leased, gone, _TAKEN_BACK)
@@ -260,7 +260,7 @@ class ChatLeases:
 
     async def _refuse_unasked(self, leased: LeasedChat) -> None:
         def deny(found: Approval, now: float) -> Approval:
-            return approvals.decide(found, by=leased.key.user_id, approved=False, now=now, reason=_NOT_ASKED)
+            return call_record.decide(found, by=leased.key.user_id, approved=False, now=now, reason=_NOT_ASKED)
 
         for call in leased.unasked:
             await self._settle(leased, call, deny)

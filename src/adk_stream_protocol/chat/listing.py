@@ -10,10 +10,10 @@ from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, TypedDict
 
-from ..adk.chat import Chat
-from ..adk.session_calls import open_questions
+from ..adk.calls.session_calls import open_questions
+from ..adk.session import Chat
 from ..adk.title import title_of
-from ..protocol.approvals import Approval, ChatKey
+from ..protocol.call_record import Approval, ChatKey
 from ..protocol.turn import is_chat_id
 from ..store.base import Listed, Store
 

@@ -4,18 +4,18 @@ import asyncio
 from collections import defaultdict
 from typing import TYPE_CHECKING
 
-from ..adk.chat import Chat, MessageIds
+from ..adk.calls.gate import ApprovalGate
+from ..adk.calls.leased_chat import LeasedChat
 from ..adk.content import encode_content
-from ..adk.gate import ApprovalGate
-from ..adk.leased_chat import LeasedChat
-from ..adk.live_message import LiveMessage
-from ..adk.live_run import LiveRun, LiveServices
-from ..adk.live_segments import LiveListener
+from ..adk.live.live_message import LiveMessage
+from ..adk.live.live_run import LiveRun, LiveServices
+from ..adk.live.live_segments import LiveListener
 from ..adk.run_config import effective_live_config
+from ..adk.session import Chat, MessageIds
 from ..chunk_log import ChunkLog
 from ..errors import RunActive
 from ..limits import Limits
-from ..protocol.approvals import ChatKey
+from ..protocol.call_record import ChatKey
 from ..protocol.turn import Turn
 from ..store.base import Store
 from .answers import deliver_outcomes, park_calls, refuse_call

@@ -5,9 +5,9 @@ import logging
 from collections import Counter
 from collections.abc import Callable, Sequence
 
-from ..adk.chat import Chat
-from ..adk.session_calls import SessionCall
-from ..protocol.approvals import CallKey, ChatKey
+from ..adk.calls.session_calls import SessionCall
+from ..adk.session import Chat
+from ..protocol.call_record import CallKey, ChatKey
 from ..store.base import Store
 from .segments import Segments
 

@@ -8,19 +8,19 @@ from collections.abc import Coroutine
 from dataclasses import replace
 from typing import Any
 
-from ..adk.chat import Chat, MessageIds, before_invocation, find_event, message_id_of
+from ..adk.calls.leased_chat import LeasedChat
+from ..adk.calls.policy import ApprovalPolicy
+from ..adk.calls.session_calls import Events, calls_made
 from ..adk.content import encode_content
-from ..adk.history import find_turn, replay_to_its_end
-from ..adk.leased_chat import LeasedChat
-from ..adk.live_run import LiveRun
-from ..adk.live_segments import LiveListener
-from ..adk.policy import ApprovalPolicy
-from ..adk.request_run import RESTARTING, RequestRun, RunRequest, SaidBefore
-from ..adk.session_calls import Events, calls_made
+from ..adk.live.live_run import LiveRun
+from ..adk.live.live_segments import LiveListener
+from ..adk.request.request_run import RESTARTING, RequestRun, RunRequest, SaidBefore
+from ..adk.session import Chat, MessageIds, before_invocation, find_event, message_id_of
+from ..adk.translate.history import find_turn, replay_to_its_end
 from ..chunk_log import Reading
 from ..errors import BridgeError, MalformedRequest, NotFound, RunActive, StoreUnavailable, TooMany
 from ..limits import Limits
-from ..protocol.approvals import ChatKey
+from ..protocol.call_record import ChatKey
 from ..protocol.turn import Turn
 from ..store.base import Store
 from .answers import (

@@ -9,12 +9,12 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from ..access import POLICY_VIOLATION, Access
 from ..bridge import ChatBridge, UserId
 from ..errors import UnknownHost
+from ..recording.recorder import Recorder, Recording
+from ..recording.replayer import Replay, build_replay_router
 from ..transports.http import refusal
-from ..transports.recorder import Recorder, Recording
-from ..transports.replayer import Replay, build_replay_router
+from ..transports.security import POLICY_VIOLATION, Access
 from .identity import COOKIE, LoopbackIdentity
 from .web_page import PAGE, add_page, is_built
 

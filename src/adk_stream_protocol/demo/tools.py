@@ -6,7 +6,7 @@ from typing import Any, Literal
 
 from google.adk.tools import BaseTool, FunctionTool, ToolContext
 
-from ..adk.client_tools import client_tool
+from ..adk.calls.client_tools import client_tool
 
 WALLET_KEY = "wallet_balance"
 WALLET_START = 1000

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Generic, TypeVar, cast
 
-from .approvals import Approval, CallKey, State
+from .call_record import Approval, CallKey, State
 from .digest import is_what_was_shown, shown_arguments
 
 CONFIRMATION = "adk_request_confirmation"

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple, Protocol
 
 import msgspec
 
-from ..protocol.approvals import Approval, CallKey, ChatKey, NotAllowed
+from ..protocol.call_record import Approval, CallKey, ChatKey, NotAllowed
 
 
 class Lease(NamedTuple):

@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from ..protocol.approvals import Approval, CallKey, ChatKey, State
+from ..protocol.call_record import Approval, CallKey, ChatKey, State
 from .base import Acquired, AuditEntry, Lease, Listed, Snapshot, audit_entry, in_brief
 
 

@@ -19,7 +19,7 @@ from typing import Any, Concatenate, NamedTuple, ParamSpec, TypeVar
 import msgspec
 
 from ..errors import ConfigurationError, StoreUnavailable
-from ..protocol.approvals import Approval, CallKey, ChatKey
+from ..protocol.call_record import Approval, CallKey, ChatKey
 from ..protocol.chunks import encode_json
 from .base import Acquired, AuditEntry, Lease, Listed, Snapshot, audit_entry, in_brief
 

@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 import sqlalchemy as sa
 
-from ..protocol.approvals import Approval, CallKey, ChatKey, State
+from ..protocol.call_record import Approval, CallKey, ChatKey, State
 from ..protocol.chunks import encode_json
 
 _tables = sa.MetaData()

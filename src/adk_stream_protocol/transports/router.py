@@ -11,7 +11,6 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.websockets import WebSocket
 
-from ..access import RUNNING
 from ..bridge import ChatBridge
 from ..errors import NotFound
 from ..loop_share import LoopShare
@@ -20,7 +19,8 @@ from ..protocol.chunks import encode_json
 from ..protocol.fold import UIMessage
 from .files import file_response
 from .http import Endpoint, endpoint, respond, resume
-from .live_socket import LiveSockets
+from .security import RUNNING
+from .websocket.live_socket import LiveSockets
 
 
 class _End(Convertor[str]):

@@ -18,7 +18,7 @@ from google.genai import types
 from pydantic import PrivateAttr
 
 from adk_stream_protocol import ChatBridge, Limits
-from adk_stream_protocol.protocol.approvals import Approval, State
+from adk_stream_protocol.protocol.call_record import Approval, State
 from adk_stream_protocol.store import open_store
 from adk_stream_protocol.store.base import Store
 from adk_stream_protocol.testing import call

@@ -13,10 +13,10 @@ from google.adk.runners import Runner
 from google.adk.sessions import Session
 
 from ..loop_share import LoopShare
-from ..protocol.approvals import ChatKey
+from ..protocol.call_record import ChatKey
 from ..protocol.messages import ApprovalStyle
 from .event_parts import METADATA_KEY, ControlFlow
-from .translator import ArtifactFile
+from .translate.translator import ArtifactFile
 
 logger = logging.getLogger(__name__)
 

@@ -10,7 +10,7 @@ from google.adk.tools import BaseTool, FunctionTool, ToolContext
 from google.genai import types
 from pydantic import PydanticUserError, TypeAdapter
 
-from ..errors import ConfigurationError
+from ...errors import ConfigurationError
 
 Approve = bool | Callable[..., bool | Awaitable[bool]]
 

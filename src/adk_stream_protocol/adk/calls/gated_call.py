@@ -13,13 +13,13 @@ from typing import Any, TypeVar
 import msgspec
 from google.adk.tools import BaseTool
 
-from ..errors import StoreUnavailable
-from ..protocol import approvals
-from ..protocol.approvals import Approval, CallKey, NotAllowed, State
-from ..protocol.chunks import encode_json
-from ..protocol.digest import cannot_be_shown, digest_of_call, has_large_integer
-from ..protocol.nul import without_nul
-from ..store.base import Step, Store, advance
+from ...errors import StoreUnavailable
+from ...protocol import call_record
+from ...protocol.call_record import Approval, CallKey, NotAllowed, State
+from ...protocol.chunks import encode_json
+from ...protocol.digest import cannot_be_shown, digest_of_call, has_large_integer
+from ...protocol.nul import without_nul
+from ...store.base import Step, Store, advance
 from .client_tools import ClientTool
 from .leased_chat import LeasedChat
 from .outcomes import OUTCOME_UNKNOWN, ended_response
@@ -170,8 +170,8 @@ class GatedCall:
                 self.store,
                 self.run.key,
                 self.key,
-                lambda found, _: approvals.claim(found, digest=digest, run=lease.token),
-                lambda found, _: approvals.start(found, run=lease.token),
+                lambda found, _: call_record.claim(found, digest=digest, run=lease.token),
+                lambda found, _: call_record.start(found, run=lease.token),
                 lease=lease,
                 known=self.run.known(),
             )
@@ -201,14 +201,14 @@ class GatedCall:
 
     async def finish(self, result: Any, state: dict[str, Any]) -> dict[str, Any] | None:
         """What the tool returned is written down before anybody is told. None, or what is to be told instead."""
-        return await to_its_end(self.end(approvals.finish, {"response": result, "state": state}))
+        return await to_its_end(self.end(call_record.finish, {"response": result, "state": state}))
 
     async def fail(self, text: str, state: dict[str, Any]) -> dict[str, Any] | None:
-        return await to_its_end(self.end(approvals.fail, {"response": {"error": text}, "state": state}))
+        return await to_its_end(self.end(call_record.fail, {"response": {"error": text}, "state": state}))
 
     async def lose(self) -> None:
         """It was cancelled half-way, and may have had its effect."""
-        await to_its_end(self._move(lambda found, _: approvals.lose_run(found, living_run=None)))
+        await to_its_end(self._move(lambda found, _: call_record.lose_run(found, living_run=None)))
 
     async def end(self, move: Callable[..., Approval], result: dict[str, Any]) -> dict[str, Any] | None:
         plain = msgspec.json.decode(encode_json(result))

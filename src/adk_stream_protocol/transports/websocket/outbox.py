@@ -5,8 +5,8 @@ from collections import deque
 
 from starlette.websockets import WebSocket
 
-from ..errors import TooManyFrames
-from ..limits import Limits
+from ...errors import TooManyFrames
+from ...limits import Limits
 
 _MAX_WAITING_BYTES = 8 * 1024 * 1024  # of one client: a minute of voice, and more text than anybody reads
 

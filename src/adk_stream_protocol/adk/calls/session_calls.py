@@ -6,11 +6,11 @@ from dataclasses import dataclass
 from google.adk.events import Event
 from google.genai import types
 
-from ..loop_share import LoopShare
-from ..protocol.answers import CONFIRMATION, AskedCall
-from ..protocol.approvals import Approval, CallKey, ChatKey, State
-from .chat import Chat, kept_events, message_id_of
-from .event_parts import REQUEST_INPUT, ControlFlow, as_dict, is_hidden
+from ...loop_share import LoopShare
+from ...protocol.answers import CONFIRMATION, AskedCall
+from ...protocol.call_record import Approval, CallKey, ChatKey, State
+from ..event_parts import REQUEST_INPUT, ControlFlow, as_dict, is_hidden
+from ..session import Chat, kept_events, message_id_of
 
 Events = Iterable[Event]
 

@@ -7,7 +7,7 @@ from google.adk.events import Event
 from google.adk.sessions import Session
 from google.adk.tools import BaseTool
 
-from ..protocol.approvals import CallKey
+from ...protocol.call_record import CallKey
 
 
 class LiveSession(Protocol):

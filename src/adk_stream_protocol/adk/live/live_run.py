@@ -17,21 +17,21 @@ from google.adk.errors.session_not_found_error import SessionNotFoundError
 from google.adk.events import Event
 from google.genai import types
 
-from ..chunk_log import ChunkLog
-from ..errors import RunActive, StoreUnavailable
-from ..limits import Limits
-from ..protocol.approvals import Approval, CallKey
-from .chat import Chat
-from .event_parts import is_said
-from .failures import public_failure_text
-from .gate import ApprovalGate
-from .leased_chat import LeasedChat
+from ...chunk_log import ChunkLog
+from ...errors import RunActive, StoreUnavailable
+from ...limits import Limits
+from ...protocol.call_record import Approval, CallKey
+from ..calls.gate import ApprovalGate
+from ..calls.leased_chat import LeasedChat
+from ..calls.resumption import answer_event, response_part
+from ..event_parts import is_said
+from ..failures import public_failure_text
+from ..request.request_run import LEASE_LOST, RESTARTING, half_said_events, last_words, log_failure
+from ..runner import lift_frame_limit
+from ..session import Chat
+from .input_queue import LiveInput
 from .live_message import LiveMessage
-from .live_queue import LiveInput
 from .live_segments import LiveListener, LiveSegments
-from .request_run import LEASE_LOST, RESTARTING, half_said_events, last_words, log_failure
-from .resumption import answer_event, response_part
-from .runner import lift_frame_limit
 
 logger = logging.getLogger(__name__)
 

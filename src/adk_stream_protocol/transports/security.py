@@ -7,7 +7,7 @@ from urllib.parse import urlsplit
 
 from starlette.datastructures import Headers
 
-from .errors import ConfigurationError, CrossSite, UnknownHost
+from ..errors import ConfigurationError, CrossSite, UnknownHost
 
 logger = logging.getLogger(__name__)
 

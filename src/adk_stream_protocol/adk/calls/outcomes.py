@@ -2,7 +2,7 @@
 
 from typing import Any, cast
 
-from ..protocol.approvals import Approval, State
+from ...protocol.call_record import Approval, State
 
 _EXPIRED = "This call was not run: it expired, no answer came in time."
 _UNRECOGNIZED = "This call was ended by a newer version of the server, which knows how."

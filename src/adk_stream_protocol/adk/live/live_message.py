@@ -9,14 +9,14 @@ from typing import Any
 from google.adk.events import Event
 from google.genai import types
 
-from ..chunk_log import ChunkLog
-from ..protocol.approvals import CallKey
-from ..protocol.chunks import AnyChunk, encode_chunks
-from ..protocol.replay import VOICE
-from .chat import MessageIds
-from .outcomes import as_response
-from .tool_parts import Records
-from .translator import Translator
+from ...chunk_log import ChunkLog
+from ...protocol.call_record import CallKey
+from ...protocol.chunks import AnyChunk, encode_chunks
+from ...protocol.replay import VOICE
+from ..calls.outcomes import as_response
+from ..session import MessageIds
+from ..translate.tool_parts import Records
+from ..translate.translator import Translator
 
 _AS_USUAL = MessageIds(user_message_id=None, message_id=None)
 

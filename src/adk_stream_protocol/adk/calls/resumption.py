@@ -9,10 +9,10 @@ from google.adk.events.event_actions import EventActions
 from google.adk.tools.tool_confirmation import ToolConfirmation
 from google.genai import types
 
-from ..protocol.answers import CONFIRMATION
-from ..protocol.approvals import Approval, CallKey, State
-from .chat import MessageIds
-from .event_parts import REQUEST_INPUT
+from ...protocol.answers import CONFIRMATION
+from ...protocol.call_record import Approval, CallKey, State
+from ..event_parts import REQUEST_INPUT
+from ..session import MessageIds
 from .outcomes import ended_response
 from .session_calls import SessionCall
 

@@ -12,12 +12,12 @@ from google.adk.sessions import Session
 from google.adk.tools import BaseTool
 from google.genai import types
 
-from ..protocol.approvals import Approval, CallKey
-from ..protocol.chunks import Data
-from ..protocol.frames import encode_audio
-from .chat import Chat
-from .event_parts import CONTROL_FLOW, is_said
-from .live_gate import NestedCall
+from ...protocol.call_record import Approval, CallKey
+from ...protocol.chunks import Data
+from ...protocol.frames import encode_audio
+from ..calls.waiting import NestedCall
+from ..event_parts import CONTROL_FLOW, is_said
+from ..session import Chat
 from .live_message import LiveMessage, result_event
 from .live_turns import LiveTurns, Routed
 

@@ -13,12 +13,12 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.websockets import WebSocket, WebSocketDisconnect
 
-from ..access import POLICY_VIOLATION, Access
 from ..errors import BridgeError, MalformedRequest, NotFound
 from ..protocol import frames, sse
 from ..protocol.frames import OfficialEncoder
-from .http import refusal
-from .recorded import Recorded, RecordedTurn
+from ..transports.http import refusal
+from ..transports.security import POLICY_VIOLATION, Access
+from .reader import Recorded, RecordedTurn
 
 _MAX_PAUSE_S = 0.2  # nobody wants to see again how long a tool or a person took
 _TO_DECIDE = timedelta(minutes=10)

@@ -9,11 +9,11 @@ import msgspec
 from google.adk.sessions import Session
 from google.adk.tools import ToolContext
 
-from ..protocol.approvals import Approval, CallKey, ChatKey, State
-from ..store.base import Lease, Snapshot
+from ...protocol.call_record import Approval, CallKey, ChatKey, State
+from ...store.base import Lease, Snapshot
+from ..title import title_of
 from .call_ids import CallIds
-from .live_session import LiveSession
-from .title import title_of
+from .live_observer import LiveSession
 
 
 async def _take(_: Session) -> None:

@@ -8,15 +8,15 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
-from ..protocol.answers import CONFIRMATION
-from ..protocol.approvals import Approval, CallKey, State
-from ..protocol.chunks import AnyChunk, ProviderMetadata, ToolOutputAvailable, ToolOutputError
-from ..protocol.digest import has_large_integer, shown_arguments
-from ..protocol.messages import ApprovalStyle
-from ..protocol.writer import ChunkWriter
-from .event_parts import as_dict
-from .outcomes import recorded_response, refusal_text
-from .policy import is_for_people
+from ...protocol.answers import CONFIRMATION
+from ...protocol.call_record import Approval, CallKey, State
+from ...protocol.chunks import AnyChunk, ProviderMetadata, ToolOutputAvailable, ToolOutputError
+from ...protocol.digest import has_large_integer, shown_arguments
+from ...protocol.messages import ApprovalStyle
+from ...protocol.writer import ChunkWriter
+from ..calls.outcomes import recorded_response, refusal_text
+from ..calls.policy import is_for_people
+from ..event_parts import as_dict
 
 Records = Mapping[CallKey, Approval]
 NO_RECORDS: Records = {}

@@ -10,23 +10,16 @@ from typing import Any
 
 from starlette.websockets import WebSocket, WebSocketDisconnect
 
-from ..access import POLICY_VIOLATION
-from ..adk.live_message import LiveMessage
-from ..adk.live_run import LiveRun
-from ..bridge import ChatBridge
-from ..chunk_log import ChunkLog, LogReader
-from ..errors import (
-    BridgeError,
-    LocalProtocolError,
-    MalformedRequest,
-    NoUser,
-    RemoteProtocolError,
-    RequestTooLarge,
-)
-from ..protocol import frames
-from ..protocol.frames import OURS, FrameEncoder, OfficialEncoder, OfficialFrame, OwnFrame
-from ..protocol.turn import BodyMeter, is_chat_id
-from .connection import drop, drop_when_stuck, until_closing
+from ...adk.live.live_message import LiveMessage
+from ...adk.live.live_run import LiveRun
+from ...bridge import ChatBridge
+from ...chunk_log import ChunkLog, LogReader
+from ...errors import BridgeError, LocalProtocolError, MalformedRequest, NoUser, RemoteProtocolError, RequestTooLarge
+from ...protocol import frames
+from ...protocol.frames import OURS, FrameEncoder, OfficialEncoder, OfficialFrame, OwnFrame
+from ...protocol.turn import BodyMeter, is_chat_id
+from ..connection import drop, drop_when_stuck, until_closing
+from ..security import POLICY_VIOLATION
 from .live_requests import LiveRequests, Told
 from .outbox import FrameRate, Outbox
 

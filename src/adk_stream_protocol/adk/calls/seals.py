@@ -9,11 +9,11 @@ from collections.abc import Iterable
 from google.adk.events import Event
 from google.genai import types
 
-from ..protocol.answers import CONFIRMATION
-from ..protocol.approvals import Approval, CallKey
-from .event_parts import as_dict
+from ...protocol.answers import CONFIRMATION
+from ...protocol.call_record import Approval, CallKey
+from ..event_parts import as_dict
+from ..translate.tool_parts import Records
 from .outcomes import ended_response
-from .tool_parts import Records
 
 
 def seal_as_recorded(seal: Event, events: Iterable[Event], records: Records) -> None:

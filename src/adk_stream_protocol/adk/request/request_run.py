@@ -14,19 +14,19 @@ from google.adk.events import Event
 from google.adk.sessions import Session
 from google.genai import types
 
-from ..chunk_log import ChunkLog
-from ..limits import Limits
-from ..protocol.answers import CONFIRMATION
-from ..protocol.approvals import CallKey
-from ..protocol.chunks import AnyChunk, encode_chunks
-from .chat import Chat, MessageIds, find_repeated
-from .event_parts import as_dict, is_frameworks_own
-from .failures import public_failure_text
-from .leased_chat import LeasedChat
-from .session_calls import open_questions
-from .title import title_of
-from .tool_parts import Records
-from .translator import Translator
+from ...chunk_log import ChunkLog
+from ...limits import Limits
+from ...protocol.answers import CONFIRMATION
+from ...protocol.call_record import CallKey
+from ...protocol.chunks import AnyChunk, encode_chunks
+from ..calls.leased_chat import LeasedChat
+from ..calls.session_calls import open_questions
+from ..event_parts import as_dict, is_frameworks_own
+from ..failures import public_failure_text
+from ..session import Chat, MessageIds, find_repeated
+from ..title import title_of
+from ..translate.tool_parts import Records
+from ..translate.translator import Translator
 
 logger = logging.getLogger(__name__)
 

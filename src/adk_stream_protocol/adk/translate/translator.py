@@ -11,20 +11,12 @@ from typing import Any
 from google.adk.events import Event
 from google.genai import types
 
-from ..protocol.answers import CONFIRMATION
-from ..protocol.approvals import CallKey
-from ..protocol.chunks import (
-    AnyChunk,
-    File,
-    FinishReason,
-    ProviderMetadata,
-    ReasoningDelta,
-    SdkVersion,
-    TextDelta,
-)
-from ..protocol.messages import ApprovalStyle
-from ..protocol.writer import STOPPED, ChunkWriter, TextKind
-from .event_parts import (
+from ...protocol.answers import CONFIRMATION
+from ...protocol.call_record import CallKey
+from ...protocol.chunks import AnyChunk, File, FinishReason, ProviderMetadata, ReasoningDelta, SdkVersion, TextDelta
+from ...protocol.messages import ApprovalStyle
+from ...protocol.writer import STOPPED, ChunkWriter, TextKind
+from ..event_parts import (
     ABORTED,
     CREDENTIAL,
     FINISH_REASONS,
@@ -42,7 +34,7 @@ from .event_parts import (
     said_aloud,
     text_kind,
 )
-from .failures import public_failure_text
+from ..failures import public_failure_text
 from .sources import Sources
 from .spoken_text import SpokenText
 from .tool_arguments import StreamedArguments

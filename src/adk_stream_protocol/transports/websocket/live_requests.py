@@ -5,9 +5,9 @@ from collections import Counter
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
-from ..chat.turns import Opened
-from ..chunk_log import ChunkLog, LogReader, Reading
-from ..errors import MalformedRequest, TooMany
+from ...chat.turns import Opened
+from ...chunk_log import ChunkLog, LogReader, Reading
+from ...errors import MalformedRequest, TooMany
 
 RequestKey = tuple[str, str, str]
 """User, chat and request id."""

@@ -11,13 +11,13 @@ from operator import itemgetter
 from google.adk.events import Event
 from google.genai import types
 
-from ..loop_share import LoopShare
-from ..protocol.approvals import Approval
-from ..protocol.chunks import AnyChunk
-from ..protocol.fold import MessageFold, Part, UIMessage
-from .chat import Chat, MessageIds, kept_events, message_id_of, user_message_id_of
-from .event_parts import data_file, is_said
-from .request_run import last_words
+from ...loop_share import LoopShare
+from ...protocol.call_record import Approval
+from ...protocol.chunks import AnyChunk
+from ...protocol.fold import MessageFold, Part, UIMessage
+from ..event_parts import data_file, is_said
+from ..request.request_run import last_words
+from ..session import Chat, MessageIds, kept_events, message_id_of, user_message_id_of
 from .tool_parts import Records
 from .translator import ArtifactFile, Translator
 

@@ -6,7 +6,7 @@ from typing import Any
 from google.adk.events import Event
 from google.genai import types
 
-from ..protocol.chunks import SourceDocument, SourceUrl
+from ...protocol.chunks import SourceDocument, SourceUrl
 
 Source = SourceUrl | SourceDocument
 

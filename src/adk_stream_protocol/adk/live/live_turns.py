@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from google.adk.events import Event
 from google.genai import types
 
-from ..protocol.approvals import CallKey
-from .event_parts import CONTROL_FLOW, is_said
+from ...protocol.call_record import CallKey
+from ..event_parts import CONTROL_FLOW, is_said
 from .live_message import LiveMessage
 
 

@@ -23,19 +23,19 @@ from google.adk.tools import BaseTool, ToolContext
 from google.adk.tools.tool_confirmation import ToolConfirmation
 from google.genai import types
 
-from ..errors import StoreUnavailable
-from ..protocol.approvals import ChatKey, State
-from ..protocol.digest import canonical_json, digest_of_call
-from ..store.base import Lease, Store
+from ...errors import StoreUnavailable
+from ...protocol.call_record import ChatKey, State
+from ...protocol.digest import canonical_json, digest_of_call
+from ...store.base import Lease, Store
+from ..event_parts import ABORTED, asks_for_confirmation
 from .client_tools import ClientTool
-from .event_parts import ABORTED, asks_for_confirmation
 from .gated_call import NOT_APPROVED, STORE_DOWN, GatedCall
 from .leased_chat import LeasedChat, call_keys
-from .live_gate import is_own, live_run, outer_call, wait_for_answer
-from .live_session import LiveSession
+from .live_observer import LiveSession
 from .outcomes import as_response, ended_response
 from .policy import ApprovalPolicy
 from .seals import seal_as_recorded
+from .waiting import is_own, live_run, outer_call, wait_for_answer
 
 logger = logging.getLogger(__name__)
 

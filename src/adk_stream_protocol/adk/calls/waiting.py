@@ -7,12 +7,12 @@ from typing import Any, cast
 from google.adk.tools import BaseTool, ToolContext
 from google.genai import types
 
-from ..errors import StoreUnavailable
-from ..protocol import approvals
-from ..protocol.approvals import Approval, CallKey, State
-from ..store.base import Store, advance
+from ...errors import StoreUnavailable
+from ...protocol import call_record
+from ...protocol.call_record import Approval, CallKey, State
+from ...store.base import Store, advance
 from .leased_chat import LeasedChat, call_keys
-from .live_session import LiveSession, NestedCall
+from .live_observer import LiveSession, NestedCall
 
 logger = logging.getLogger(__name__)
 
@@ -40,9 +40,9 @@ async def wait_for_answer(
                 found = snapshot.find(call)
                 if found is None:
                     return None
-                if approvals.expire(found, now=snapshot.now) is not found:
+                if call_record.expire(found, now=snapshot.now) is not found:
                     found = await advance(
-                        store, chat, call, lambda now_found, now: approvals.expire(now_found, now=now)
+                        store, chat, call, lambda now_found, now: call_record.expire(now_found, now=now)
                     )
                 run.records[call] = found
                 if found.is_answered and not live.is_ending:
