@@ -27,7 +27,7 @@ from google.adk.sessions import DatabaseSessionService
 from google.genai import types
 
 from adk_stream_protocol import ChatBridge
-from adk_stream_protocol.protocol.call_record import Approval, CallKey, ChatKey, State
+from adk_stream_protocol.protocol.call_record import CallKey, CallRecord, ChatKey, State
 from adk_stream_protocol.store.sql import SqlStore
 from adk_stream_protocol.testing import ScriptedModel
 from support.databases import postgres_url, sqlite_url
@@ -47,7 +47,7 @@ async def fill(sessions: DatabaseSessionService, store: SqlStore) -> None:
         for state in (State.DONE, State.APPROVED):
             call, result = CallKey("i0", state), {"output": "x" * 10_000} if state is State.DONE else None
             about: dict[str, Any] = {"tool": "look", "arguments": {}, "runs": "browser", "asked_at": 1.0}
-            await store.add(Approval(chat=key, call=call, state=state, result=result, **about))
+            await store.add(CallRecord(chat=key, call=call, state=state, result=result, **about))
 
 
 async def median_ms(rounds: int, *works: Callable[[], Awaitable[Any]]) -> list[list[float]]:

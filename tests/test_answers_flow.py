@@ -371,7 +371,7 @@ def test_the_approvals_of_a_deleted_chat_are_forgotten() -> None:
             at.decide("pay")
             request = request_of(at)
             assert (await at.chat.request("DELETE")).status_code == 204
-            assert (await store.read(CHAT)).approvals == []
+            assert (await store.read(CHAT)).records == []
             assert (await at.chat.post(request)).status == 404
             assert (await at.say("hi")).text == "Hello."
             assert (await at.chat.post(request)).status == 404

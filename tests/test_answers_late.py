@@ -140,7 +140,7 @@ def test_from_the_deadline_on_a_yes_is_too_late(kind: str, seconds: float) -> No
             at.decide("pay")
             answer = await at.answer()
             if seconds < 100:
-                assert [approval.approved for approval in (await store.read(CHAT)).approvals] == [True]
+                assert [approval.approved for approval in (await store.read(CHAT)).records] == [True]
                 assert till.paid == ([5] if kind == "server" else [])
                 return
             assert answer.text == "Too late."
@@ -148,7 +148,7 @@ def test_from_the_deadline_on_a_yes_is_too_late(kind: str, seconds: float) -> No
             assert at.part("pay")["errorText"] == EXPIRED["error"]
             assert results_told(at.chat.model) == [EXPIRED]
             assert till.paid == []
-            assert [approval.state for approval in (await store.read(CHAT)).approvals] == [State.EXPIRED]
+            assert [approval.state for approval in (await store.read(CHAT)).records] == [State.EXPIRED]
             await at.is_what_a_reload_shows()
 
     run(scenario)
@@ -281,7 +281,7 @@ def test_a_browser_that_never_answers_is_out_of_time_with_the_users_next_words(s
             clock.now += 60
             assert (await at.say("Hello?")).text == "Never mind."
             assert results_told(at.chat.model) == [EXPIRED]
-            assert [approval.state for approval in (await record.read(CHAT)).approvals] == [State.EXPIRED]
+            assert [approval.state for approval in (await record.read(CHAT)).records] == [State.EXPIRED]
             (_, told, _, _) = await at.chat.messages()
             (part,) = [part for part in told["parts"] if "toolCallId" in part]
             assert (part["state"], part["errorText"]) == ("output-error", EXPIRED["error"])
@@ -301,7 +301,7 @@ def test_a_browser_that_is_in_time_is_waited_for_while_the_user_writes() -> None
             await at.say("Where?")
             clock.now += 59
             await at.say("Hello?")
-            assert [approval.state for approval in (await record.read(CHAT)).approvals] == [State.APPROVED]
+            assert [approval.state for approval in (await record.read(CHAT)).records] == [State.APPROVED]
             assert "result" not in str(asked_parts(at.chat.model.requests[-1]))
 
     run(scenario)

@@ -12,7 +12,7 @@ from adk_stream_protocol import ApprovalPolicy, Limits, client_tool
 from adk_stream_protocol.adk.calls.gate import ApprovalGate
 from adk_stream_protocol.adk.calls.leased_chat import LeasedChat
 from adk_stream_protocol.chat.leases import ChatLeases
-from adk_stream_protocol.protocol.call_record import Approval, ChatKey, State, claim, start
+from adk_stream_protocol.protocol.call_record import CallRecord, ChatKey, State, claim, start
 from adk_stream_protocol.store.base import advance
 from adk_stream_protocol.store.memory import MemoryStore
 from adk_stream_protocol.testing import Answer, call
@@ -55,7 +55,7 @@ def test_an_answer_waits_for_the_end_of_another_turn() -> None:
             await chatting.wait()
             answer = asyncio.create_task(at.chat.post(request))
             decided = at.chat.bridge._store  # pyright: ignore
-            while (await decided.read(CHAT)).approvals[0].state is State.PENDING:
+            while (await decided.read(CHAT)).records[0].state is State.PENDING:
                 await asyncio.sleep(0)
             assert not answer.done()
             assert till.paid == []
@@ -222,15 +222,17 @@ async def held_by(runs: ChatLeases) -> LeasedChat:
     return held
 
 
-async def brought_to(reached: State, store: MemoryStore, held: LeasedChat) -> Approval:
+async def brought_to(reached: State, store: MemoryStore, held: LeasedChat) -> CallRecord:
     """The payment, as far as the holder of its chat has come with it."""
     lease, key = held.lease, PAYMENT.call
     if reached in (State.CLAIMED, State.STARTED):
         digest = PAYMENT.digest
-        await advance(store, CHAT, key, lambda found, _: claim(found, digest=digest, run=lease.token), lease=lease)
+        await advance(
+            store, CHAT, key, lambda found, _: claim(found, digest=digest, lease_token=lease.token), lease=lease
+        )
     if reached is State.STARTED:
-        await advance(store, CHAT, key, lambda found, _: start(found, run=lease.token), lease=lease)
-    (payment,) = (await store.read(CHAT)).approvals
+        await advance(store, CHAT, key, lambda found, _: start(found, lease_token=lease.token), lease=lease)
+    (payment,) = (await store.read(CHAT)).records
     assert payment.state is reached
     return payment
 
@@ -248,7 +250,7 @@ def test_a_worker_whose_lease_was_taken_over_leaves_its_successors_call_as_it_is
         held = await held_by(successor)
         payment, trail = await brought_to(reached, store, held), await store.audit(CHAT)
         await late.end_run(lost, frozenset({PAYMENT.call}))
-        assert (await store.read(CHAT)).approvals == [payment]
+        assert (await store.read(CHAT)).records == [payment]
         assert await store.audit(CHAT) == trail
         await successor.end(held)
 
@@ -267,7 +269,7 @@ def test_the_holder_of_a_chat_leaves_no_call_to_be_run_later(reached: State, lef
         held = await held_by(runs)
         await brought_to(reached, store, held)
         await runs.end_run(held, frozenset({PAYMENT.call}))
-        (payment,) = (await store.read(CHAT)).approvals
+        (payment,) = (await store.read(CHAT)).records
         assert payment.state is left
         if left is State.FAILED:
             told = {"error": "This call was not run: the server failed before it began."}

@@ -70,7 +70,7 @@ def test_a_stop_while_one_of_two_approved_calls_runs_leaves_the_other_one_pendin
             assert (await answer).types[-1] == "abort"
             assert at.states() == ["output-error", "approval-requested"]
             await at.is_what_a_reload_shows()
-            assert [approval.state for approval in (await store.read(CHAT)).approvals] == [State.UNKNOWN, State.PENDING]
+            assert [approval.state for approval in (await store.read(CHAT)).records] == [State.UNKNOWN, State.PENDING]
             at.decide("pay")
             assert (await at.answer()).text == "Done."
             assert till.paid == [5]

@@ -89,7 +89,7 @@ class OtherWorker(threading.Thread):
 async def state_of_the_payment(url: str) -> State:
     store = SqlStore(url)
     try:
-        (found,) = (await store.read(CHAT)).approvals
+        (found,) = (await store.read(CHAT)).records
         return found.state
     finally:
         await store.aclose()

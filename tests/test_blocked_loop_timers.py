@@ -43,7 +43,7 @@ def test_a_payment_is_made_whose_run_is_out_of_time_meanwhile() -> None:
             await at.say("Pay.")
             at.decide("pay")
             assert outputs(await at.answer()) == [{"paid": 5}]
-            assert [found.state for found in (await store.read(CHAT)).approvals] == [State.DONE]
+            assert [found.state for found in (await store.read(CHAT)).records] == [State.DONE]
 
     play(scenario)
 

@@ -10,7 +10,7 @@ from google.genai import types
 from adk_stream_protocol import Limits
 from adk_stream_protocol.chat.answers import Answered, digest_of_message, known_outputs, read_answers
 from adk_stream_protocol.errors import NotFound, OutputDoesNotFit, RequestTooLarge
-from adk_stream_protocol.protocol.call_record import Approval, CallKey, State
+from adk_stream_protocol.protocol.call_record import CallKey, CallRecord, State
 from adk_stream_protocol.protocol.turn import FileInput, TextInput, Turn
 from adk_stream_protocol.store.memory import MemoryStore
 from support.conversations import run
@@ -41,7 +41,7 @@ def asked_in(message: str, *ids: str, invocation_id: str = "i1") -> list[Event]:
 class Answers:
     """A chat with these events and records, and what is read of answers in it."""
 
-    def __init__(self, events: Sequence[Event], *records: Approval) -> None:
+    def __init__(self, events: Sequence[Event], *records: CallRecord) -> None:
         self.events, self.records = events, records
         self.store = MemoryStore(clock=Clock())
 
@@ -59,11 +59,11 @@ class Answers:
         return await read_answers(self.store, chat, turn, browser_s=60, limits=limits or Limits(), announced=announced)
 
     async def states(self) -> list[State]:
-        return [found.state for found in (await self.store.read(self.records[0].chat)).approvals]
+        return [found.state for found in (await self.store.read(self.records[0].chat)).records]
 
 
-def browsers(id: str = "1", state: State = State.APPROVED, **fields: Any) -> Approval:
-    return record(id, state, runs="browser", **fields)
+def browsers(id: str = "1", state: State = State.APPROVED, **fields: Any) -> CallRecord:
+    return record(id, state, executor="browser", **fields)
 
 
 def test_a_decision_is_to_be_written_down() -> None:
@@ -129,7 +129,7 @@ def test_an_answer_to_a_node_is_recorded_with_its_question() -> None:
         at.records = ()
         taken = await at.read({**output(), "type": "tool-adk_request_input"})
         ((old, new),) = taken.changes
-        assert (await at.store.read(old.chat)).approvals[0].tool == "adk_request_input"
+        assert (await at.store.read(old.chat)).records[0].tool == "adk_request_input"
         assert (new.state, new.result) == (State.DONE, {"output": "ok"})
 
     run(scenario)

@@ -116,7 +116,7 @@ class Walk:
 
     async def history_waits(self) -> bool:
         """What the history shows as open, and somebody has time for."""
-        records = {found.call.call_id: found for found in (await self.store.read(CHAT)).approvals}
+        records = {found.call.call_id: found for found in (await self.store.read(CHAT)).records}
         for message in await self.chat.messages():
             for part in message["parts"]:
                 if part.get("state") in OPEN_STATES:
@@ -216,7 +216,7 @@ def test_nobody_waits_for_the_answers_to_calls_that_were_taken_back(how: str) ->
             assert await waits(chat)
             await (chat.edit("u2", "Do nothing.") if how == "edit" else chat.regenerate("u2"))
             assert not await waits(chat)
-            records = (await store.read(CHAT)).approvals
+            records = (await store.read(CHAT)).records
             assert [found.state for found in records] == [State.DENIED, State.DONE, State.DENIED]
             assert records[0].reason == "what the user had said was taken back"
             sessions.loads = 0
@@ -235,7 +235,7 @@ def test_what_is_asked_before_a_turn_that_is_taken_back_goes_on_waiting() -> Non
             await chat.say("Pay 6.")
             await chat.edit("u2", "No.")
             assert await waits(chat)
-            states = [found.state for found in (await store.read(CHAT)).approvals]
+            states = [found.state for found in (await store.read(CHAT)).records]
             assert states == [State.PENDING, State.DENIED]
 
     run(scenario)

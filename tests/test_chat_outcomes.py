@@ -9,8 +9,8 @@ from google.genai import types
 
 from adk_stream_protocol.adk.calls.leased_chat import LeasedChat
 from adk_stream_protocol.adk.session import Chat
-from adk_stream_protocol.chat.answers import deliver_outcomes, park_calls, refuse_call
-from adk_stream_protocol.protocol.call_record import Approval, CallKey, ChatKey, State
+from adk_stream_protocol.chat.answers import deliver_outcomes, leave_calls_pending, refuse_call
+from adk_stream_protocol.protocol.call_record import CallKey, CallRecord, ChatKey, State
 from adk_stream_protocol.store.base import Snapshot
 from adk_stream_protocol.store.memory import MemoryStore
 from support.conversations import run
@@ -22,8 +22,8 @@ FIRST, SECOND, THIRD = (CallKey("i1", id) for id in "123")
 EXPIRED = {"error": "This call was not run: it expired, no answer came in time."}
 
 
-def browsers(id: str = "1", state: State = State.APPROVED, **fields: Any) -> Approval:
-    return record(id, state, runs="browser", **fields)
+def browsers(id: str = "1", state: State = State.APPROVED, **fields: Any) -> CallRecord:
+    return record(id, state, executor="browser", **fields)
 
 
 class Counting(MemoryStore):
@@ -37,7 +37,7 @@ class Counting(MemoryStore):
 class Worker:
     """Holds a chat with these events and records."""
 
-    def __init__(self, events: Sequence[Event], *records: Approval) -> None:
+    def __init__(self, events: Sequence[Event], *records: CallRecord) -> None:
         self.events, self.records = events, records
         self.clock = Clock()
         self.store = Counting(clock=self.clock)
@@ -58,7 +58,7 @@ class Worker:
 
     async def park(self) -> LeasedChat:
         leased = await self.hold()
-        await park_calls(self.store, self.chat, leased)
+        await leave_calls_pending(self.store, self.chat, leased)
         return leased
 
     async def told(self) -> list[tuple[str | None, Any]]:
@@ -74,7 +74,7 @@ class Worker:
         return [call.id for event in session.events[len(self.events) :] for call in event.get_function_calls()]
 
     async def states(self) -> list[State]:
-        return [found.state for found in (await self.store.read(CHAT)).approvals]
+        return [found.state for found in (await self.store.read(CHAT)).records]
 
 
 def gated(*ids: str) -> list[Event]:
@@ -130,7 +130,7 @@ def test_a_chat_without_a_session_is_told_nothing() -> None:
         at = Worker(gated("1"), paid("1", approval_id="a1"))
         leased = await at.hold()
         await deliver_outcomes(at.store, empty_chat(), leased)
-        await park_calls(at.store, empty_chat(), leased)
+        await leave_calls_pending(at.store, empty_chat(), leased)
         assert leased.delivered == set()
 
     run(scenario)
@@ -162,7 +162,7 @@ def test_an_output_that_came_in_meanwhile_counts() -> None:
     async def scenario() -> None:
         at = Worker(live("1"), browsers(browser_deadline=Clock().now))
         leased = await at.hold()
-        (old,) = (await at.store.read(CHAT)).approvals
+        (old,) = (await at.store.read(CHAT)).records
         done = browsers(state=State.DONE, result={"output": {"plays": 1}}, version=1)
         assert await at.store.compare_and_set(old, done)
         await deliver_outcomes(at.store, at.chat, leased)
@@ -197,17 +197,17 @@ def test_a_call_that_is_gone_is_told_as_nothing() -> None:
         (paid(), State.DONE),
     ],
 )
-def test_what_waits_is_refused_and_what_runs_is_not(found: Approval, state: State) -> None:
+def test_what_waits_is_refused_and_what_runs_is_not(found: CallRecord, state: State) -> None:
     async def scenario() -> None:
         store = MemoryStore(clock=Clock())
         await store.add(found)
         await refuse_call(store, CHAT, FIRST, "the user has left")
-        (refused,) = (await store.read(CHAT)).approvals
+        (refused,) = (await store.read(CHAT)).records
         assert refused.state is state
         if state is State.DENIED:
             assert (refused.reason, refused.approved, refused.decided_by) == ("the user has left", False, "ann")
             assert refused.decided_at == Clock().now
-        if found.runs == "browser" and state is State.DONE:
+        if found.executor == "browser" and state is State.DONE:
             assert refused.result == {"error": "Not run: the user has left."}
         await refuse_call(store, CHAT, SECOND, "there is no such call")
 

@@ -145,7 +145,7 @@ def test_a_payment_during_which_the_database_was_lost_is_recorded_as_unknown() -
             database.is_down = False
             store._clock.now += 60  # pyright: ignore
             await at.chat.say("Did it work?")
-            (record,) = (await store.read(CHAT)).approvals
+            (record,) = (await store.read(CHAT)).records
             assert record.state is State.UNKNOWN
 
     run(scenario)

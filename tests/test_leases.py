@@ -8,7 +8,7 @@ import pytest
 from adk_stream_protocol.adk.calls.leased_chat import LeasedChat
 from adk_stream_protocol.chat.leases import Change
 from adk_stream_protocol.protocol import call_record
-from adk_stream_protocol.protocol.call_record import Approval, CallKey, ChatKey, State
+from adk_stream_protocol.protocol.call_record import CallKey, CallRecord, ChatKey, State
 from adk_stream_protocol.store.base import Acquired
 from support.leases import Running, Store, approved, begun, logged, worker
 from support.records import CHAT, record
@@ -44,12 +44,12 @@ def test_changes_are_written_whoever_has_the_chat() -> None:
         here = worker(store)
         await store.add(record("1"))
         await store.add(record("2"))
-        first, second = (await store.read(CHAT)).approvals
+        first, second = (await store.read(CHAT)).records
         leased = await here.begin(CHAT, [(first, call_record.decide(first, by="ann", approved=True, now=0))])
         assert leased is not None
         assert leased.records[KEY].state is State.APPROVED
         assert await here.begin(CHAT, [(second, call_record.decide(second, by="ann", approved=True, now=0))]) is None
-        assert [found.state for found in (await store.read(CHAT)).approvals] == [State.APPROVED] * 2
+        assert [found.state for found in (await store.read(CHAT)).records] == [State.APPROVED] * 2
         await here.end(leased)
 
     run(scenario())
@@ -60,14 +60,14 @@ def test_changes_are_written_whoever_has_the_chat() -> None:
     [
         (approved(), State.APPROVED),
         (approved(-3600), State.EXPIRED),
-        (record(state=State.CLAIMED, approved=True, decided_at=-1, run="lost"), State.APPROVED),
-        (record(state=State.CLAIMED, approved=True, decided_at=-3600, run="lost"), State.EXPIRED),
-        (record(state=State.STARTED, approved=True, run="lost"), State.UNKNOWN),
-        (record(state=State.STARTED, approved=True, run="run-1"), State.STARTED),
+        (record(state=State.CLAIMED, approved=True, decided_at=-1, lease_token="lost"), State.APPROVED),
+        (record(state=State.CLAIMED, approved=True, decided_at=-3600, lease_token="lost"), State.EXPIRED),
+        (record(state=State.STARTED, approved=True, lease_token="lost"), State.UNKNOWN),
+        (record(state=State.STARTED, approved=True, lease_token="run-1"), State.STARTED),
         (record(), State.PENDING),
     ],
 )
-def test_what_a_lost_run_has_left_is_put_in_order(left: Approval, state: State) -> None:
+def test_what_a_lost_run_has_left_is_put_in_order(left: CallRecord, state: State) -> None:
     async def scenario() -> None:
         store = Store()
         await store.add(left)
@@ -84,7 +84,7 @@ def test_what_a_lost_run_has_left_is_put_in_order(left: Approval, state: State) 
 def test_a_store_that_fails_leaves_the_chat_free(place: str, caplog: pytest.LogCaptureFixture) -> None:
     async def scenario() -> None:
         store = Store()
-        await store.add(record(state=State.STARTED, run="lost"))
+        await store.add(record(state=State.STARTED, lease_token="lost"))
         here = worker(store)
         store.fails_at = {place}
         with pytest.raises(ConnectionError):
@@ -109,7 +109,7 @@ class Late(Store):
 def test_a_lease_that_is_gone_at_once_is_none() -> None:
     async def scenario() -> None:
         store = Late()
-        await store.add(record(state=State.STARTED, run="lost"))
+        await store.add(record(state=State.STARTED, lease_token="lost"))
         here = worker(store)
         assert await here.begin(CHAT) is None
         assert CHAT not in here

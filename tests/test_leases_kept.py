@@ -9,7 +9,7 @@ import pytest
 from adk_stream_protocol import ApprovalPolicy
 from adk_stream_protocol.adk.calls.gate import ApprovalGate
 from adk_stream_protocol.chat.leases import ChatLeases
-from adk_stream_protocol.protocol.call_record import Approval, CallKey, ChatKey, State
+from adk_stream_protocol.protocol.call_record import CallKey, CallRecord, ChatKey, State
 from adk_stream_protocol.store.base import Lease
 from support.leases import LEASE_S, Running, Store, approved, begun, logged, worker
 from support.records import CHAT, record
@@ -71,7 +71,7 @@ def test_a_lease_that_cannot_be_given_back_runs_out(caplog: pytest.LogCaptureFix
     assert logged(caplog) == ["a lease was not released, and runs out: ConnectionError"] * 2
 
 
-def told(found: Approval) -> Any:
+def told(found: CallRecord) -> Any:
     return found.result["response"]["error"] if found.result else found.reason
 
 
@@ -79,13 +79,13 @@ def told(found: Approval) -> Any:
     ("left", "state"),
     [
         (approved(), State.FAILED),
-        (record(state=State.CLAIMED, approved=True, run="run-1"), State.FAILED),
-        (record(state=State.STARTED, approved=True, run="run-1"), State.STARTED),
-        (approved(runs="browser"), State.APPROVED),
+        (record(state=State.CLAIMED, approved=True, lease_token="run-1"), State.FAILED),
+        (record(state=State.STARTED, approved=True, lease_token="run-1"), State.STARTED),
+        (approved(executor="browser"), State.APPROVED),
         (record(), State.PENDING),
     ],
 )
-def test_nobody_does_later_what_a_run_should_have_done(left: Approval, state: State) -> None:
+def test_nobody_does_later_what_a_run_should_have_done(left: CallRecord, state: State) -> None:
     async def scenario() -> None:
         store = Store()
         await store.add(left)
@@ -111,7 +111,7 @@ def test_calls_that_are_left_to_the_next_holder_stay_as_they_are() -> None:
         leased.leaves_calls = True
         leased.unasked.add(CallKey("i1", "2"))
         await here.end_run(leased, frozenset({KEY}))
-        assert [found.state for found in (await store.read(CHAT)).approvals] == [State.APPROVED, State.PENDING]
+        assert [found.state for found in (await store.read(CHAT)).records] == [State.APPROVED, State.PENDING]
         assert CHAT not in here
 
     run(scenario())
@@ -141,7 +141,7 @@ def test_what_was_recorded_and_never_asked_is_denied() -> None:
         leased = await begun(here)
         leased.unasked.add(KEY)
         await here.end_run(leased, frozenset())
-        denied, asked = (await store.read(CHAT)).approvals
+        denied, asked = (await store.read(CHAT)).records
         assert (denied.state, denied.approved, denied.decided_by) == (State.DENIED, False, "ann")
         assert denied.reason == "the run ended before anybody was asked"
         assert leased.records[KEY].state is State.DENIED
@@ -158,7 +158,7 @@ def test_calls_that_a_rewind_took_back_are_given_up() -> None:
         here = worker(store)
         leased = await begun(here)
         await here.take_back(leased, frozenset({KEY}))
-        kept, gone = (await store.read(CHAT)).approvals
+        kept, gone = (await store.read(CHAT)).records
         assert (kept.state, gone.state, told(gone)) == (State.APPROVED, State.FAILED, TAKEN_BACK)
         assert gone.result == {"response": {"error": TAKEN_BACK}, "state": {}}
         await here.end(leased)

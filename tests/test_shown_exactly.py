@@ -69,7 +69,7 @@ def test_the_record_of_a_large_number_has_the_number() -> None:
         store = MemoryStore()
         async with page(large(), "Done.", tools=(Desk().gated,), record=store) as at:
             await at.say("Transfer.")
-            (record,) = (await store.read(CHAT)).approvals
+            (record,) = (await store.read(CHAT)).records
             assert record.arguments == {"data": {"account": ACCOUNT}}
 
     run(scenario)
@@ -164,7 +164,7 @@ def test_a_browser_is_not_given_a_number_that_it_cannot_hold(approve: bool) -> N
             assert answer.text == "As text, then."
             (told,) = results_told(at.chat.model)
             assert "2^53" in told["error"]
-            assert (await store.read(CHAT)).approvals == []
+            assert (await store.read(CHAT)).records == []
             assert not answer.of_type("tool-approval-request")
             await at.is_what_a_reload_shows()
 
@@ -203,7 +203,7 @@ def test_what_cannot_be_shown_is_refused_to_the_model_and_nobody_is_asked(kind: 
             assert not answer.of_type("tool-approval-request")
             (told,) = results_told(at.chat.model)
             assert reason in told["error"]
-            assert (await store.read(CHAT)).approvals == []
+            assert (await store.read(CHAT)).records == []
             assert desk.given == []
 
     run(scenario)

@@ -97,7 +97,7 @@ class Office:
             yield at
 
     async def state(self) -> State:
-        (record,) = (await self.store.read(CHAT)).approvals
+        (record,) = (await self.store.read(CHAT)).records
         return record.state
 
     def works_again(self) -> None:

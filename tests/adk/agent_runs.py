@@ -28,7 +28,7 @@ from adk_stream_protocol.adk.calls.policy import ApprovalPolicy
 from adk_stream_protocol.adk.failures import public_failure_text
 from adk_stream_protocol.adk.runner import build_runner
 from adk_stream_protocol.adk.translate.translator import Translator
-from adk_stream_protocol.protocol.call_record import Approval, CallKey, ChatKey
+from adk_stream_protocol.protocol.call_record import CallKey, CallRecord, ChatKey
 from adk_stream_protocol.protocol.chunks import AnyChunk, SdkVersion
 from adk_stream_protocol.store.base import Lease, Snapshot
 from adk_stream_protocol.store.memory import MemoryStore
@@ -118,7 +118,7 @@ class GeminiStream(BaseLlm):
 class AgentRun:
     root_author: str
     events: list[Event]
-    approvals: dict[CallKey, Approval] = field(default_factory=dict)
+    approvals: dict[CallKey, CallRecord] = field(default_factory=dict)
     """What is recorded of the calls that wait."""
     failure: Exception | None = None
 
@@ -143,7 +143,7 @@ def run(
     chat = ChatKey("app", "ann", "chat")
     gate.begin_run(LeasedChat.taken(Lease(chat, "run"), Snapshot([], 0)))
     events: list[Event] = []
-    approvals: dict[CallKey, Approval] = {}
+    approvals: dict[CallKey, CallRecord] = {}
 
     async def consume() -> None:
         content = types.Content(role="user", parts=[types.Part(text="hi")])
@@ -152,7 +152,7 @@ def run(
         async with aclosing(running):
             async for event in running:
                 events.append(event)  # noqa: PERF401 -- those before a failure are wanted
-        approvals.update({approval.call: approval for approval in (await store.read(chat)).approvals})
+        approvals.update({approval.call: approval for approval in (await store.read(chat)).records})
 
     try:
         asyncio.run(consume())

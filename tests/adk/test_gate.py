@@ -216,7 +216,7 @@ def test_only_a_long_running_tool_without_a_word_is_left_to_the_client(tool: Any
         name = "export" if isinstance(tool, LongRunningFunctionTool) else "forget"
         async with page([call(name)], "Done.", tools=(tool,), record=store) as at:
             assert (await at.say("Go.")).text == "Done."
-            assert (await store.read(CHAT)).approvals == []
+            assert (await store.read(CHAT)).records == []
 
     run(scenario)
 
@@ -246,7 +246,7 @@ def test_a_second_call_of_one_turn_under_the_id_of_the_first_is_a_call_of_its_ow
             answer(1, 6)
             assert (await at.answer()).text == "Done."
             assert [part["toolCallId"] for part in at.parts("pay")] == ["0", "0-2"]
-            assert [record.call.call_id for record in (await store.read(CHAT)).approvals] == ["0", "0-2"]
+            assert [record.call.call_id for record in (await store.read(CHAT)).records] == ["0", "0-2"]
             assert results_told(at.chat.model) == [{"paid": 5}, {"paid": 6}]
             assert till.paid == ([5, 6] if kind == "server" else [])
             await at.is_what_a_reload_shows()

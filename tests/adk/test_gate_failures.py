@@ -15,7 +15,7 @@ from adk_stream_protocol.adk.calls import gated_call
 from adk_stream_protocol.adk.request import request_run
 from adk_stream_protocol.chat.leases import Change
 from adk_stream_protocol.errors import StoreUnavailable
-from adk_stream_protocol.protocol.call_record import Approval, ChatKey, State
+from adk_stream_protocol.protocol.call_record import CallRecord, ChatKey, State
 from adk_stream_protocol.store.base import Acquired, Lease, Snapshot
 from adk_stream_protocol.store.memory import MemoryStore
 from adk_stream_protocol.testing import ScriptedModel, call
@@ -39,11 +39,11 @@ class FragileStore(MemoryStore):
         super().__init__(**options)
         self.fails_at: set[State] = set()
 
-    async def add(self, approval: Approval) -> bool:
+    async def add(self, approval: CallRecord) -> bool:
         self._fail(approval.state)
         return await super().add(approval)
 
-    async def compare_and_set(self, old: Approval, *steps: Approval, lease: Lease | None = None) -> bool:
+    async def compare_and_set(self, old: CallRecord, *steps: CallRecord, lease: Lease | None = None) -> bool:
         for step in steps:
             self._fail(step.state)
         return await super().compare_and_set(old, *steps, lease=lease)
@@ -64,7 +64,7 @@ class FragileStore(MemoryStore):
 
 
 async def states(store: MemoryStore, chat: ChatKey = CHAT) -> list[State]:
-    return [approval.state for approval in (await store.read(chat)).approvals]
+    return [approval.state for approval in (await store.read(chat)).records]
 
 
 def logged(caplog: pytest.LogCaptureFixture) -> list[str]:

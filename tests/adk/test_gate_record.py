@@ -17,7 +17,7 @@ from adk_stream_protocol import ApprovalPolicy, client_tool
 from adk_stream_protocol.adk.calls.gate import ApprovalGate
 from adk_stream_protocol.adk.calls.leased_chat import LeasedChat
 from adk_stream_protocol.chat.leases import Change, ChatLeases
-from adk_stream_protocol.protocol.call_record import Approval, CallKey, ChatKey, State
+from adk_stream_protocol.protocol.call_record import CallKey, CallRecord, ChatKey, State
 from adk_stream_protocol.store.base import Acquired, Lease
 from adk_stream_protocol.store.memory import MemoryStore
 from adk_stream_protocol.testing import call
@@ -38,7 +38,7 @@ def paying() -> list[types.Part]:
 
 
 async def states(store: MemoryStore, chat: ChatKey = CHAT) -> list[State]:
-    return [approval.state for approval in (await store.read(chat)).approvals]
+    return [approval.state for approval in (await store.read(chat)).records]
 
 
 async def decides(at: Page, *, approved: bool = True) -> dict[str, Any]:
@@ -68,9 +68,9 @@ async def lease_of(at: Page) -> LeasedChat:
     return leased
 
 
-async def becomes(store: MemoryStore, state: State, **fields: Any) -> Approval:
+async def becomes(store: MemoryStore, state: State, **fields: Any) -> CallRecord:
     """The payment, after somebody has moved it along."""
-    (found,) = (await store.read(CHAT)).approvals
+    (found,) = (await store.read(CHAT)).records
     moved = msgspec.structs.replace(found, state=state, approved=True, version=found.version + 1, **fields)
     assert await store.compare_and_set(found, moved)
     return moved
@@ -141,7 +141,7 @@ def test_the_lease_of_a_chat_is_not_enough_to_run_what_is_not_recorded_as_approv
         till, store = Till(), MemoryStore()
         async with page(paying(), "Refused.", tools=(till.gated,), record=store) as at:
             await at.say("Pay.")
-            (asked,) = (await store.read(CHAT)).approvals
+            (asked,) = (await store.read(CHAT)).records
             changes: dict[str, Any] = {
                 "forgotten": {},
                 "pending": {},
@@ -169,7 +169,7 @@ def test_what_another_run_has_taken_up_is_left_to_it(other_has: str) -> None:
             await at.say("Pay.")
             lease = await lease_of(at)
             if other_has == "the call":
-                recorded = await becomes(store, State.CLAIMED, run="another")
+                recorded = await becomes(store, State.CLAIMED, lease_token="another")
             else:
                 recorded = await becomes(store, State.APPROVED)
                 clock.now += 10
@@ -178,7 +178,7 @@ def test_what_another_run_has_taken_up_is_left_to_it(other_has: str) -> None:
             await runs_of(at).end(lease)
             assert till.paid == []
             assert results_told(at.chat.model) == [{"error": ELSEWHERE}]
-            assert (await store.read(CHAT)).approvals == [recorded]
+            assert (await store.read(CHAT)).records == [recorded]
 
     run(scenario)
 
@@ -199,7 +199,7 @@ def test_what_another_run_has_begun_is_not_said_to_have_not_run(state: State, to
 
         async def renew(self, lease: Lease, lasts_s: float) -> bool:
             if self.overtakes:
-                await becomes(self, state, run="another", result=RESULT if state is State.DONE else None)
+                await becomes(self, state, lease_token="another", result=RESULT if state is State.DONE else None)
             return await super().renew(lease, lasts_s)
 
     async def scenario() -> None:
@@ -230,13 +230,15 @@ def test_nothing_begins_with_a_lease_that_was_lost_before_what_a_lost_run_has_le
 
     async def scenario() -> None:
         store = Distant(clock=clock)
-        begun: dict[str, Any] = {"state": State.STARTED, "approved": True, "run": "dead"}
+        begun: dict[str, Any] = {"state": State.STARTED, "approved": True, "lease_token": "dead"}
         call = CallKey("invocation", "call")
-        await store.add(Approval(chat=CHAT, call=call, tool="pay", arguments={}, runs="server", asked_at=0, **begun))
+        await store.add(
+            CallRecord(chat=CHAT, call=call, tool="pay", arguments={}, executor="server", asked_at=0, **begun)
+        )
         runs = ChatLeases(store, ApprovalGate(store, ApprovalPolicy(), 10), ApprovalPolicy(), 10)
         assert await runs.begin(CHAT) is None
         assert CHAT not in runs
-        assert [found.state for found in (await store.read(CHAT)).approvals] == [State.STARTED]
+        assert [found.state for found in (await store.read(CHAT)).records] == [State.STARTED]
 
     run(scenario)
 
@@ -303,14 +305,14 @@ NOW = Clock().now
     [
         (
             FunctionTool(pay, require_confirmation=True),
-            {"runs": "server", "state": State.PENDING, "deadline": NOW + 600, "hint": ADKS_HINT},
+            {"executor": "server", "state": State.PENDING, "deadline": NOW + 600, "hint": ADKS_HINT},
         ),
         (
             client_tool(pay, approve=True),
-            {"runs": "browser", "state": State.PENDING, "deadline": NOW + 600},
+            {"executor": "browser", "state": State.PENDING, "deadline": NOW + 600},
         ),
-        (client_tool(pay), {"runs": "browser", "state": State.APPROVED, "browser_deadline": NOW + 60}),
-        (LongRunningFunctionTool(pay), {"runs": "browser", "state": State.APPROVED}),
+        (client_tool(pay), {"executor": "browser", "state": State.APPROVED, "browser_deadline": NOW + 60}),
+        (LongRunningFunctionTool(pay), {"executor": "browser", "state": State.APPROVED}),
     ],
     ids=["gated", "gated in the browser", "free in the browser", "long-running"],
 )
@@ -322,9 +324,9 @@ def test_a_call_that_waits_is_recorded_with_all_that_is_known_of_it(tool: Any, f
             session = await at.chat.session()
             assert session is not None
             key = CallKey(session.events[-1].invocation_id, at.part("pay")["toolCallId"])
-            (recorded,) = (await store.read(CHAT)).approvals
+            (recorded,) = (await store.read(CHAT)).records
             known: dict[str, Any] = {"message_id": at.messages[-1]["id"], "delivered": False, **fields}
-            assert msgspec.structs.replace(recorded, approval_id=None) == Approval(
+            assert msgspec.structs.replace(recorded, approval_id=None) == CallRecord(
                 chat=CHAT, call=key, tool="pay", arguments={"amount": 5}, asked_at=NOW, **known
             )
 
@@ -337,7 +339,7 @@ def test_questions_about_calls_of_the_browsers_have_ids_of_their_own() -> None:
         calls = [call("pay", amount=5), call("pay", amount=5)]
         async with page(calls, tools=(client_tool(pay, approve=True),), record=store) as at:
             await at.say("Pay.")
-            ids = [approval.approval_id for approval in (await store.read(CHAT)).approvals]
+            ids = [approval.approval_id for approval in (await store.read(CHAT)).records]
             assert ids == [part["approval"]["id"] for part in at.parts("pay")]
             assert len(set(ids)) == 2
 

@@ -34,7 +34,7 @@ def test_an_approved_call_may_run_once() -> None:
         assert call.is_started
         assert gate.store.reads == 0
         assert call.record == await gate.stored()
-        assert (await gate.stored()).run == gate.run.lease.token
+        assert (await gate.stored()).lease_token == gate.run.lease.token
         assert [entry.state for entry in (await gate.store.audit(CHAT))[-2:]] == ["claimed", "started"]
         assert gate.run.at_work == gate.run.unstored == {KEY}
         gate.store.clock.now += 29
@@ -118,8 +118,8 @@ def test_a_call_that_has_ended_is_told_and_does_not_run() -> None:
     ("change", "told"),
     [
         ({"state": State.DONE, "result": {"response": {"paid": 5}, "state": {}}}, {"paid": 5}),
-        ({"state": State.STARTED, "run": "other"}, UNKNOWN),
-        ({"state": State.CLAIMED, "run": "other"}, ELSEWHERE),
+        ({"state": State.STARTED, "lease_token": "other"}, UNKNOWN),
+        ({"state": State.CLAIMED, "lease_token": "other"}, ELSEWHERE),
     ],
     ids=["ended", "started", "claimed"],
 )
@@ -272,7 +272,7 @@ def test_the_end_of_a_call_that_another_run_has_is_unknown_here() -> None:
     async def scenario() -> None:
         gate = await Gate.opened()
         call = await gate.started()
-        moved = await gate.change(run="other")
+        moved = await gate.change(lease_token="other")
         gate.store.reads = 0
         assert await call.finish({"paid": 5}, {}) == UNKNOWN
         assert gate.store.reads == 2

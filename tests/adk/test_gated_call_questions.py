@@ -7,7 +7,7 @@ import pytest
 from adk_stream_protocol import client_tool
 from adk_stream_protocol.adk.calls.gated_call import to_its_end
 from adk_stream_protocol.errors import StoreUnavailable
-from adk_stream_protocol.protocol.call_record import Approval, State
+from adk_stream_protocol.protocol.call_record import CallRecord, State
 from support.gated_calls import KEY, PAY, Gate, logged, stopped_while_the_store_is_busy
 from support.records import CHAT
 from support.virtual_time import run
@@ -26,12 +26,12 @@ def test_a_question_is_written_down_as_a_person_will_see_it() -> None:
         assert (
             call.record
             == await gate.stored()
-            == Approval(
+            == CallRecord(
                 chat=CHAT,
                 call=KEY,
                 tool="pay",
                 arguments=PAY,
-                runs="server",
+                executor="server",
                 state=State.PENDING,
                 asked_at=now,
                 hint="Pay?",
@@ -67,7 +67,7 @@ def test_a_browsers_call_has_its_time_from_now_on() -> None:
         tool = client_tool("pay", "Pays.", output=SCHEMA)
         assert await gate.call(tool=tool).open_for_browser(tool, approval_id=None) is None
         stored, now = await gate.stored(), gate.store.clock.now
-        assert (stored.runs, stored.state, stored.output_schema) == ("browser", State.APPROVED, SCHEMA)
+        assert (stored.executor, stored.state, stored.output_schema) == ("browser", State.APPROVED, SCHEMA)
         assert (stored.deadline, stored.browser_deadline, stored.approval_id) == (None, now + 10, None)
         assert gate.run.unasked == set()
 
@@ -81,7 +81,7 @@ def test_a_browsers_call_that_is_to_be_approved_waits_for_the_person_first(hints
         tool = client_tool("pay", "Pays.", output=SCHEMA)
         assert await gate.call(tool=tool, hints=hints).open_for_browser(tool, approval_id="a1") is None
         stored, now = await gate.stored(), gate.store.clock.now
-        assert (stored.runs, stored.state, stored.output_schema) == ("browser", State.PENDING, SCHEMA)
+        assert (stored.executor, stored.state, stored.output_schema) == ("browser", State.PENDING, SCHEMA)
         assert (stored.deadline, stored.browser_deadline, stored.approval_id) == (now + 100, None, "a1")
         assert stored.hint == hints.get("pay")
         assert gate.run.unasked == set()
@@ -94,7 +94,7 @@ def test_what_is_left_to_others_has_no_deadline() -> None:
         gate = await Gate.opened()
         assert await gate.call().leave_to_client() is None
         stored = await gate.stored()
-        assert (stored.runs, stored.state) == ("browser", State.APPROVED)
+        assert (stored.executor, stored.state) == ("browser", State.APPROVED)
         assert (stored.deadline, stored.browser_deadline, stored.approval_id) == (None, None, None)
 
     run(scenario())

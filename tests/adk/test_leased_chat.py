@@ -80,9 +80,9 @@ def test_the_result_of_a_call_without_a_record_is_no_delivery() -> None:
 
 def test_what_a_run_has_begun_and_not_ended_is_unknown() -> None:
     records = [
-        record("1", State.STARTED, run="run-1"),
-        record("2", State.STARTED, run="run-2"),
-        record("3", State.CLAIMED, run="run-1"),
+        record("1", State.STARTED, lease_token="run-1"),
+        record("2", State.STARTED, lease_token="run-2"),
+        record("3", State.CLAIMED, lease_token="run-1"),
     ]
     leased = taken(*records)
     leased.begin(FIRST)

@@ -6,25 +6,25 @@ import pytest
 from google.adk.events import Event
 from google.genai import types
 
-from adk_stream_protocol.adk.calls.resumption import outcome_events, parking_events, plan_resumption, response_part
+from adk_stream_protocol.adk.calls.resumption import outcome_events, plan_resumption, question_events, response_part
 from adk_stream_protocol.adk.calls.session_calls import SessionCall
 from adk_stream_protocol.adk.session import MessageIds
-from adk_stream_protocol.protocol.call_record import Approval, CallKey, State
+from adk_stream_protocol.protocol.call_record import CallKey, CallRecord, State
 from support.records import paid, record
 
 IDS = MessageIds(user_message_id="u1", message_id="m1")
 EXPIRED = "This call was not run: it expired, no answer came in time."
 
 
-def asked(approval: Approval, **fields: Any) -> SessionCall:
+def asked(approval: CallRecord, **fields: Any) -> SessionCall:
     event = Event(author=fields.pop("author", "a"), invocation_id=approval.call.invocation_id)
     event.branch, event.isolation_scope = fields.pop("branch", "x"), "alone"
     about: dict[str, Any] = {"message_id": "m1", "has_result": False, "approval_id": f"q{approval.call.call_id}"}
-    return SessionCall(wire_id=approval.call.call_id, approval=approval, asked_by=event, **{**about, **fields})
+    return SessionCall(wire_id=approval.call.call_id, record=approval, asked_by=event, **{**about, **fields})
 
 
-def played(call_id: str = "1", **fields: Any) -> Approval:
-    return record(call_id, State.DONE, runs="browser", tool="play", result={"output": {"plays": 1}}, **fields)
+def played(call_id: str = "1", **fields: Any) -> CallRecord:
+    return record(call_id, State.DONE, executor="browser", tool="play", result={"output": {"plays": 1}}, **fields)
 
 
 def told(content: types.Content | None) -> list[tuple[str | None, str | None, Any]]:
@@ -91,7 +91,7 @@ def test_each_agent_branch_and_run_has_a_message_of_its_own() -> None:
 @pytest.mark.parametrize("hint", [None, "Pay?"])
 def test_what_a_live_session_asked_is_left_as_request_mode_would_have_left_it(hint: str | None) -> None:
     call = asked(record(hint=hint), is_known_to_adk=False)
-    question, holder = parking_events([call])
+    question, holder = question_events([call])
     for event in (question, holder):
         assert (event.author, event.invocation_id, event.branch) == ("a", "i1", "x")
         ids = MessageIds(user_message_id=None, message_id="m1")
@@ -112,9 +112,9 @@ def test_what_a_live_session_asked_is_left_as_request_mode_would_have_left_it(hi
 
 
 def test_what_adk_knows_or_has_a_result_is_not_left_behind() -> None:
-    assert parking_events([asked(record())]) == []
-    assert parking_events([asked(record(), is_known_to_adk=False, has_result=True)]) == []
-    left = parking_events([asked(record("1")), asked(record("2"), is_known_to_adk=False)])
+    assert question_events([asked(record())]) == []
+    assert question_events([asked(record(), is_known_to_adk=False, has_result=True)]) == []
+    left = question_events([asked(record("1")), asked(record("2"), is_known_to_adk=False)])
     assert [call.id for event in left for call in event.get_function_calls()] == ["q2"]
 
 
@@ -133,7 +133,7 @@ def test_outcomes_are_told_by_who_would_have_told_them() -> None:
     [("This.", {"result": "This."}), ({"result": 1}, {"result": 1}), ({"colour": 1}, {"result": {"colour": 1}})],
 )
 def test_an_answer_to_a_node_is_one_result(output: Any, response: Any) -> None:
-    approval = record(state=State.DONE, runs="browser", tool="adk_request_input", result={"output": output})
+    approval = record(state=State.DONE, executor="browser", tool="adk_request_input", result={"output": output})
     part = response_part(approval).function_response
     assert part
     assert (part.id, part.name, part.response) == ("1", "adk_request_input", response)

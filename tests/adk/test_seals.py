@@ -4,7 +4,7 @@ from google.adk.events import Event
 from google.genai import types
 
 from adk_stream_protocol.adk.calls.seals import seal_as_recorded
-from adk_stream_protocol.protocol.call_record import Approval
+from adk_stream_protocol.protocol.call_record import CallRecord
 from support.records import paid, record
 
 CONFIRMATION = "adk_request_confirmation"
@@ -25,7 +25,7 @@ def asking(
     return Event(author="a", invocation_id=invocation_id, content=content)
 
 
-def told(seal: Event, *records: Approval, events: tuple[Event, ...] = ()) -> dict[str | None, object]:
+def told(seal: Event, *records: CallRecord, events: tuple[Event, ...] = ()) -> dict[str | None, object]:
     seal_as_recorded(seal, events, {found.call: found for found in records})
     return {response.id: response.response for response in seal.get_function_responses()}
 

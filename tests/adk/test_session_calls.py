@@ -10,12 +10,12 @@ from google.genai import types
 
 from adk_stream_protocol.adk.calls.session_calls import SessionCall, find_session_calls
 from adk_stream_protocol.adk.event_parts import ControlFlow
-from adk_stream_protocol.protocol.call_record import Approval, CallKey, State
+from adk_stream_protocol.protocol.call_record import CallKey, CallRecord, State
 from support.records import CHAT, paid, record
 from support.session_events import ASKS, answering, asking, calling, empty_chat, pay
 
 
-def found(events: list[Event], *records: Approval, control_flow: ControlFlow | None = None) -> list[SessionCall]:
+def found(events: list[Event], *records: CallRecord, control_flow: ControlFlow | None = None) -> list[SessionCall]:
     return asyncio.run(find_session_calls(empty_chat(control_flow), events, records))
 
 
@@ -25,7 +25,7 @@ def test_a_call_is_found_with_adks_question_about_it() -> None:
     (call,) = found([made, asked], kept)
     assert (call.wire_id, call.approval_id, call.message_id, call.key) == ("1", "q1", "m1", kept.call)
     assert call.asked_by is asked
-    assert call.approval is kept
+    assert call.record is kept
     assert not call.has_result
     assert call.is_known_to_adk
 
@@ -43,9 +43,9 @@ def test_a_call_that_a_live_session_asks_about_is_not_known_to_adk() -> None:
 
 def test_a_browsers_call_is_asked_by_its_own_event() -> None:
     made = calling(pay())
-    (call,) = found([made, asking("q1", {"id": "1"})], record(runs="browser", approval_id="b1"))
+    (call,) = found([made, asking("q1", {"id": "1"})], record(executor="browser", approval_id="b1"))
     assert (call.approval_id, call.asked_by, call.is_known_to_adk) == ("b1", made, True)
-    (call,) = found([made], record(runs="browser", state=State.APPROVED))
+    (call,) = found([made], record(executor="browser", state=State.APPROVED))
     assert (call.approval_id, call.is_known_to_adk) == (None, True)
 
 
@@ -61,7 +61,7 @@ def test_what_ended_before_anybody_was_asked_is_found() -> None:
     (call,) = found([calling(pay())], record(state=State.DENIED))
     assert (call.is_asked, call.is_undelivered, call.approval_id) == (False, True, None)
     assert [call.is_asked for call in found([calling(pay())], record(approval_id="live-1"))] == [True]
-    assert [call.is_asked for call in found([calling(pay())], record(runs="browser"))] == [True]
+    assert [call.is_asked for call in found([calling(pay())], record(executor="browser"))] == [True]
 
 
 def test_a_question_about_nothing_is_about_no_call() -> None:
@@ -148,18 +148,18 @@ def test_a_nodes_question_to_the_user_needs_no_record(arguments: dict[str, Any] 
     call = types.FunctionCall(id="1", name="adk_request_input", args=arguments)
     event = calling(call, long_running_tool_ids={"1"})
     (asked,) = found([event])
-    assert asked.approval == Approval(
+    assert asked.record == CallRecord(
         chat=CHAT,
         call=CallKey("i1", "1"),
         tool="adk_request_input",
         arguments=arguments or {},
-        runs="browser",
+        executor="browser",
         state=State.APPROVED,
         asked_at=event.timestamp,
     )
     assert (asked.approval_id, asked.asked_by, asked.is_known_to_adk) == (None, event, True)
-    kept = record(runs="browser", state=State.DONE, result={"output": "This."})
-    assert [asked.approval for asked in found([event], kept)] == [kept]
+    kept = record(executor="browser", state=State.DONE, result={"output": "This."})
+    assert [asked.record for asked in found([event], kept)] == [kept]
 
 
 def test_a_group_is_one_agent_on_one_branch_in_one_run() -> None:

@@ -5,15 +5,15 @@ from typing import Any
 import msgspec
 import pytest
 
-from adk_stream_protocol.protocol.call_record import Approval, CallKey, State
+from adk_stream_protocol.protocol.call_record import CallKey, CallRecord, State
 from support.records import paid, record
 from support.tool_messages import LARGE, PAY, Message, told, types
 
 CONFIRMATION = "adk_request_confirmation"
 
 
-def browsers(state: State) -> Approval:
-    return record(state=state, runs="browser", approval_id="a1")
+def browsers(state: State) -> CallRecord:
+    return record(state=state, executor="browser", approval_id="a1")
 
 
 # -- calls ------------------------------------------------------------------------------------------------------------
@@ -154,7 +154,7 @@ def test_questions_before_results_are_whole() -> None:
     at = Message(record("1", approval_id="a1", arguments=LARGE), style="confirmation-tool")
     at.call("1", LARGE)
     assert types(at.tools.before_results(["1"], at.records))[-1] == "tool-input-available"
-    browsers = Message(record("1", runs="browser", approval_id="a1", state=State.APPROVED))
+    browsers = Message(record("1", executor="browser", approval_id="a1", state=State.APPROVED))
     browsers.call("1", outlives_run=True)
     assert types(browsers.tools.before_results(["1"], browsers.records)) == [
         "tool-input-delta",
@@ -166,8 +166,8 @@ def test_questions_before_results_are_whole() -> None:
 
 def test_what_outlives_the_run_is_told_by_its_record() -> None:
     at = Message(
-        record("1", State.APPROVED, runs="browser"),
-        record("2", runs="browser", approval_id="a2"),
+        record("1", State.APPROVED, executor="browser"),
+        record("2", executor="browser", approval_id="a2"),
         record("3", approval_id="a3"),
     )
     for id in ("1", "2", "3", "5"):
@@ -184,20 +184,20 @@ def test_what_outlives_the_run_is_told_by_its_record() -> None:
         ("data-adk-approval", None),
         ("tool-input-available", "4"),
     ]
-    assert at.writer.is_held("5")
+    assert at.writer.is_deferred("5")
     assert at.settle() == []
 
 
 @pytest.mark.parametrize("state", [State.PENDING, State.APPROVED, State.DONE, State.DENIED])
 def test_a_browsers_call_is_its_own_from_the_approval_on(state: State) -> None:
-    at = Message(record(state=state, runs="browser", approval_id="a1"))
+    at = Message(record(state=state, executor="browser", approval_id="a1"))
     at.call(outlives_run=True)
     is_given = state in (State.APPROVED, State.DONE)
     assert types(at.settle())[3:] == (["tool-input-available"] if is_given else [])
 
 
 def test_a_browsers_call_is_shown_before_the_confirmation_tool_asks_about_it() -> None:
-    at = Message(record(runs="browser", approval_id="a1"), style="confirmation-tool")
+    at = Message(record(executor="browser", approval_id="a1"), style="confirmation-tool")
     at.call(outlives_run=True)
     out = at.settle()
     assert types(out) == [
@@ -249,10 +249,10 @@ def test_a_call_at_work_whose_run_has_ended_stays_open() -> None:
 
 @pytest.mark.parametrize("style", ["approval-request", "confirmation-tool"])
 def test_a_browsers_call_is_handed_over_when_it_is_approved(style: Any) -> None:
-    at = Message(record(runs="browser", approval_id="a1"), style=style)
+    at = Message(record(executor="browser", approval_id="a1"), style=style)
     at.call(outlives_run=True)
     at.settle()
-    at.records = {CallKey("i1", "1"): record(runs="browser", approval_id="a1", state=State.APPROVED, approved=True)}
+    at.records = {CallKey("i1", "1"): record(executor="browser", approval_id="a1", state=State.APPROVED, approved=True)}
     out = at.go_on("1")
     handed = ["tool-input-available"] if style == "approval-request" else []
     assert types(out) == ["start", *handed]
@@ -262,10 +262,10 @@ def test_a_browsers_call_is_handed_over_when_it_is_approved(style: Any) -> None:
 
 @pytest.mark.parametrize("state", [State.PENDING, State.DENIED])
 def test_a_browsers_call_that_is_not_approved_is_not_handed_over(state: State) -> None:
-    at = Message(record(runs="browser", approval_id="a1"))
+    at = Message(record(executor="browser", approval_id="a1"))
     at.call(outlives_run=True)
     at.settle()
-    at.records = {CallKey("i1", "1"): record(runs="browser", approval_id="a1", state=state)}
+    at.records = {CallKey("i1", "1"): record(executor="browser", approval_id="a1", state=state)}
     assert types(at.go_on("1")) == ["start"]
     at.writer.abort()
     at.records = {}
@@ -282,8 +282,8 @@ def test_a_call_of_the_servers_is_not_handed_over() -> None:
 
 
 def test_a_browsers_call_that_nobody_has_answered_is_not_handed_over() -> None:
-    approved = record(runs="browser", approval_id="a1", state=State.APPROVED)
-    at = Message(record(runs="browser", approval_id="a1"))
+    approved = record(executor="browser", approval_id="a1", state=State.APPROVED)
+    at = Message(record(executor="browser", approval_id="a1"))
     at.call(outlives_run=True)
     at.settle()
     at.records = {approved.call: approved}

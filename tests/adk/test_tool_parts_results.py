@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from adk_stream_protocol.adk.translate.tool_parts import recorded_chunk
-from adk_stream_protocol.protocol.call_record import Approval, State
+from adk_stream_protocol.protocol.call_record import CallRecord, State
 from support.records import paid, record
 from support.tool_messages import LARGE, Message, told, types
 
@@ -13,8 +13,8 @@ DENIED = "This call was not run: the user denied it."
 EXPIRED = "This call was not run: it expired, no answer came in time."
 
 
-def played(call_id: str = "1", **fields: Any) -> Approval:
-    return record(call_id, State.DONE, runs="browser", result={"output": {"plays": 1}}, **fields)
+def played(call_id: str = "1", **fields: Any) -> CallRecord:
+    return record(call_id, State.DONE, executor="browser", result={"output": {"plays": 1}}, **fields)
 
 
 @pytest.mark.parametrize(
@@ -30,13 +30,13 @@ def played(call_id: str = "1", **fields: Any) -> Approval:
             {"error": "No.", "code": 5},
         ),
         (played(), "tool-output-available", {"plays": 1}),
-        (record(state=State.DONE, runs="browser", result={"output": "This."}), "tool-output-available", "This."),
+        (record(state=State.DONE, executor="browser", result={"output": "This."}), "tool-output-available", "This."),
         (
-            record(state=State.DONE, runs="browser", result={"output": {"error": "No."}}),
+            record(state=State.DONE, executor="browser", result={"output": {"error": "No."}}),
             "tool-output-available",
             {"error": "No."},
         ),
-        (record(state=State.DONE, runs="browser", result={"error": "No."}), "tool-output-error", "No."),
+        (record(state=State.DONE, executor="browser", result={"error": "No."}), "tool-output-error", "No."),
         (
             record(state=State.DONE, result={"response": {"output": 1}, "output": 2}),
             "tool-output-available",
@@ -46,7 +46,7 @@ def played(call_id: str = "1", **fields: Any) -> Approval:
         (record(state=State.DENIED), "tool-output-error", DENIED),
     ],
 )
-def test_a_call_came_to_what_the_record_has(found: Approval, type: str, shown: Any) -> None:
+def test_a_call_came_to_what_the_record_has(found: CallRecord, type: str, shown: Any) -> None:
     chunk = recorded_chunk("1", found)
     assert (types([chunk]), told([chunk])) == ([type], [("1", shown)])
 
@@ -62,7 +62,7 @@ def test_adks_own_event_tells_the_result_of_a_servers_call() -> None:
 
 
 def test_a_browsers_result_is_told_as_it_was_sent() -> None:
-    at = Message(played("1"), record("2", runs="browser", state=State.APPROVED))
+    at = Message(played("1"), record("2", executor="browser", state=State.APPROVED))
     at.call("1")
     at.call("2")
     assert told(at.result("1")) == [("1", {"plays": 1})]
@@ -116,10 +116,10 @@ def test_a_denial_is_told_in_words_to_clients_that_have_none() -> None:
     ids=["done", "unknown", "denied", "known"],
 )
 @pytest.mark.parametrize("is_closing", [False, True])
-def test_a_denial_comes_with_the_last_result_of_its_step(end: Approval, is_closing: bool) -> None:
+def test_a_denial_comes_with_the_last_result_of_its_step(end: CallRecord, is_closing: bool) -> None:
     """Clients do not send what they know of other calls while their step holds a denied one."""
     at = Message(record("1", State.DENIED, approved=False), end, record("3"))
-    is_known = end.runs == "browser"
+    is_known = end.executor == "browser"
     for id in ("1", "2", "3"):
         at.call(id, outlives_run=id == "2" and is_known)
     if is_known:
@@ -181,7 +181,7 @@ def test_at_the_end_of_a_run_a_held_call_is_shown_before_its_end() -> None:
     at = Message(paid("1"))
     at.call("1", LARGE)
     assert types(at.end()) == ["tool-input-available", "tool-output-available"]
-    browsers = Message(record("1", State.EXPIRED, runs="browser", approval_id="a1"))
+    browsers = Message(record("1", State.EXPIRED, executor="browser", approval_id="a1"))
     browsers.call("1", outlives_run=True)
     assert types(browsers.end()) == [
         "tool-input-delta",

@@ -165,5 +165,5 @@ class Storm:
                 pass
 
     async def _left_approved(self) -> Sequence[Any]:
-        records = (await self.seen.store.read(self.seen.chat)).approvals
+        records = (await self.seen.store.read(self.seen.chat)).records
         return [record for record in records if record.state == "approved" and record.tool not in BROWSER_TOOLS]

@@ -202,7 +202,7 @@ class Tab:
         got = await exchange(self.app, method=method, path=where, body=content, headers=self._headers)
         is_stream = got.headers.get("content-type", "").startswith("text/event-stream")
         chunks = chunks_of(got.body) if is_stream else []
-        records = (await self.seen.store.read(self.seen.chat)).approvals if calls else ()
+        records = (await self.seen.store.read(self.seen.chat)).records if calls else ()
         self._fold(got.status, chunks)
         return self._note(
             ClientStream(

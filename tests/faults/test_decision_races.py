@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import pytest
 from google.adk.sessions import BaseSessionService, DatabaseSessionService
 
-from adk_stream_protocol.protocol.call_record import Approval, ChatKey, State
+from adk_stream_protocol.protocol.call_record import CallRecord, ChatKey, State
 from adk_stream_protocol.store import open_store
 from adk_stream_protocol.store.base import AuditEntry, Store
 from adk_stream_protocol.testing import Answer
@@ -69,7 +69,7 @@ def read(status: int, body: str) -> Answer:
 # -- what must hold ---------------------------------------------------------------------------------------------------
 
 
-def check_told(asked: Asked, records: Sequence[Approval], told: Sequence[tuple[int, str]]) -> None:
+def check_told(asked: Asked, records: Sequence[CallRecord], told: Sequence[tuple[int, str]]) -> None:
     """Everybody learns what was recorded, of every call, whatever he said himself."""
     state = {record.call.call_id: record.state for record in records}
     calls = [part["toolCallId"] for part in asked.answer.approvals]
@@ -83,7 +83,7 @@ def check_told(asked: Asked, records: Sequence[Approval], told: Sequence[tuple[i
         assert answer.chunks[-1]["type"] == "finish"
 
 
-def check_recorded(records: Sequence[Approval], audit: Sequence[AuditEntry]) -> None:
+def check_recorded(records: Sequence[CallRecord], audit: Sequence[AuditEntry]) -> None:
     for record in records:
         moves = [entry.state for entry in audit if entry.call == record.call]
         if record.state is State.DONE:
@@ -134,7 +134,7 @@ def test_one_decision_wins_in_one_process(capsys: pytest.CaptureFixture[str]) ->
 async def check_in_process(paying: PayingApp, asked: Asked, told: Sequence[tuple[int, str]]) -> Counter[str]:
     messages = await exchange(paying.app, method="GET", path=f"/api/chat/{asked.chat_id}/messages")
     runs, history = paying.log.runs(asked.chat_id), json.loads(messages.body)
-    return await check_chat(paying.store, paying.sessions, asked, told, runs=runs, history=history)
+    return await check_chat(paying.store, paying.sessions, asked, told, executor=runs, history=history)
 
 
 Database = Callable[[], AbstractContextManager[str]]

@@ -193,7 +193,7 @@ def test_an_approval_that_waits_in_a_live_session_goes_on_waiting(kind: str, tmp
                 await live.rest()
             await at.server.ended()
             await at.server.start()
-            (record,) = (await at.seen.store.read(at.seen.chat)).approvals
+            (record,) = (await at.seen.store.read(at.seen.chat)).records
             assert str(record.state) == "pending"
             await at.tab.reload()
             (question,) = at.tab.questions

@@ -230,7 +230,7 @@ async def talk(seed: int, family: str, *, drops: bool) -> tuple[Conversation, Wo
         messages = await live.messages()
         assert len(model.requests) == len(replies)
         assert len(model.sessions) == 1
-        records = (await store.read(ChatKey("helper", "ann", "chat-1"))).approvals
+        records = (await store.read(ChatKey("helper", "ann", "chat-1"))).records
         paid = {found.arguments["name"] for found in records if found.tool == "pay" and found.state is State.DONE}
         assert paid <= set(work.finished)
         assert all(found.is_final for found in records)

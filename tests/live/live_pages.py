@@ -17,7 +17,7 @@ from google.adk.tools import FunctionTool
 from google.genai import types
 
 from adk_stream_protocol import ApprovalPolicy, ChatBridge, Limits
-from adk_stream_protocol.protocol.call_record import Approval, ChatKey
+from adk_stream_protocol.protocol.call_record import CallRecord, ChatKey
 from adk_stream_protocol.store.base import Store
 from adk_stream_protocol.store.memory import MemoryStore
 from adk_stream_protocol.testing import Answer, ScriptedLiveModel
@@ -148,7 +148,7 @@ class World:
         """Over HTTP."""
         return Page(self.chat)
 
-    async def records(self) -> list[Approval]:
+    async def records(self) -> list[CallRecord]:
         app_name = self.chat.runner.app_name
         return await read_whole(self.store, ChatKey(app_name, "ann", "c1"))
 

@@ -12,7 +12,7 @@ from google.genai import types
 from adk_stream_protocol import ApprovalPolicy
 from adk_stream_protocol.adk.calls.policy import Hint
 from adk_stream_protocol.errors import StoreUnavailable
-from adk_stream_protocol.protocol.call_record import Approval, State
+from adk_stream_protocol.protocol.call_record import CallRecord, State
 from adk_stream_protocol.store.base import Lease
 from adk_stream_protocol.store.memory import MemoryStore
 from adk_stream_protocol.testing import call
@@ -360,7 +360,7 @@ class FragileStore(MemoryStore):
         super().__init__(clock=asyncio.get_running_loop().time)
         self.fails_at: set[State] = set()
 
-    async def compare_and_set(self, old: Approval, *steps: Approval, lease: Lease | None = None) -> bool:
+    async def compare_and_set(self, old: CallRecord, *steps: CallRecord, lease: Lease | None = None) -> bool:
         if any(step.state in self.fails_at for step in steps):
             raise StoreUnavailable
         return await super().compare_and_set(old, *steps, lease=lease)

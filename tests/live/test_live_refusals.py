@@ -9,7 +9,7 @@ import pytest
 
 from adk_stream_protocol import client_tool
 from adk_stream_protocol.errors import StoreUnavailable
-from adk_stream_protocol.protocol.call_record import Approval, ChatKey, State
+from adk_stream_protocol.protocol.call_record import CallRecord, ChatKey, State
 from adk_stream_protocol.store.base import Lease, Snapshot
 from adk_stream_protocol.store.memory import MemoryStore
 from adk_stream_protocol.testing import call
@@ -139,11 +139,11 @@ class FragileStore(MemoryStore):
         self.fails_at: set[State] = set()
         self.fails_to_read = False
 
-    async def add(self, approval: Approval) -> bool:
+    async def add(self, approval: CallRecord) -> bool:
         self._fail(approval.state)
         return await super().add(approval)
 
-    async def compare_and_set(self, old: Approval, *steps: Approval, lease: Lease | None = None) -> bool:
+    async def compare_and_set(self, old: CallRecord, *steps: CallRecord, lease: Lease | None = None) -> bool:
         for moved in steps:
             self._fail(moved.state)
         return await super().compare_and_set(old, *steps, lease=lease)

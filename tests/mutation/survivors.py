@@ -93,7 +93,7 @@ EQUIVALENT: dict[str, dict[str, str]] = {
         "> give_up_at)": ("No clock stands at the very end of a wait that long."),
         "ChatLeases.end_run: self._leases.get(leased.key) is leased and not leased.leaves_calls -> (not "
         "leased.leaves_calls)": ("The store refuses what is written without the lease."),
-        'ChatLeases.give_up: found is None or found.runs != "server" or found.state not in (State.APPROVED, '
+        'ChatLeases.give_up: found is None or found.executor != "server" or found.state not in (State.APPROVED, '
         "State.CLAIMED) -> (found is None or found.state not in (State.APPROVED, State.CLAIMED))": (
             "The table gives up calls of the server's alone."
         ),

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import Any, Literal
 
 from adk_stream_protocol.protocol.answers import AskedCall, decode_answers
-from adk_stream_protocol.protocol.call_record import Approval, CallKey, ChatKey, State
+from adk_stream_protocol.protocol.call_record import CallKey, CallRecord, ChatKey, State
 
 ARGUMENTS: dict[str, Any] = {"to": "Bo", "sum": 5, "deep": {"list": [1, 2]}}
 OUTPUT = {"latitude": 1.5}
@@ -24,16 +24,16 @@ def asked(
     invocation: str = "e-1",
 ) -> AskedCall:
     """A call whose approval is called `ok-` and its name."""
-    approval = Approval(
+    approval = CallRecord(
         chat=ChatKey("shop", "ann", "chat"),
         call=CallKey(invocation, name),
         tool="pay",
         arguments=arguments,
-        runs=runs,
+        executor=runs,
         state=state,
         asked_at=0.0,
     )
-    return AskedCall(wire_id=name, approval_id=f"ok-{name}" if is_gated else None, approval=approval)
+    return AskedCall(wire_id=name, approval_id=f"ok-{name}" if is_gated else None, record=approval)
 
 
 def said(parts: list[Part], *calls: AskedCall) -> list[Said]:

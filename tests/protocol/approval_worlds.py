@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from adk_stream_protocol.protocol import call_record
-from adk_stream_protocol.protocol.call_record import Approval, CallKey, ChatKey, NotAllowed, State
+from adk_stream_protocol.protocol.call_record import CallKey, CallRecord, ChatKey, NotAllowed, State
 
 OWNER, STRANGER = "ann", "eve"
 TABS = ("tab 1", "tab 2")
@@ -22,22 +22,22 @@ RUNS = ("run 1", "run 2")
 DEADLINE, BROWSER_TIME, RECOVERY_TIME, LAST_TICK = 2, 2, 3, 4
 
 
-def changed(approval: Approval, **changes: Any) -> Approval:
+def changed(approval: CallRecord, **changes: Any) -> CallRecord:
     return msgspec.structs.replace(approval, **changes)
 
 
-SERVER_CALL = Approval(
+SERVER_CALL = CallRecord(
     chat=ChatKey("shop", OWNER, "chat-1"),
     call=CallKey("e-1", "call-1"),
     tool="pay",
     arguments=("Bob", 5),  # not a dict, so that a world can be a member of a set
-    runs="server",
+    executor="server",
     state=State.PENDING,
     asked_at=0,
     deadline=DEADLINE,
 )
 BROWSER_CALL = changed(
-    SERVER_CALL, call=CallKey("e-1", "call-2"), tool="location", runs="browser", approval_id="approval-1"
+    SERVER_CALL, call=CallKey("e-1", "call-2"), tool="location", executor="browser", approval_id="approval-1"
 )
 UNGATED_CALL = changed(
     BROWSER_CALL, approval_id=None, state=State.APPROVED, deadline=None, browser_deadline=BROWSER_TIME
@@ -45,8 +45,8 @@ UNGATED_CALL = changed(
 DIGESTS = {"as shown": SERVER_CALL.digest, "changed": "changed", "of the browser's call": BROWSER_CALL.digest}
 
 
-def is_gated(record: Approval) -> bool:
-    return record.runs == "server" or record.approval_id is not None
+def is_gated(record: CallRecord) -> bool:
+    return record.executor == "server" or record.approval_id is not None
 
 
 class Word(NamedTuple):
@@ -58,7 +58,7 @@ class Word(NamedTuple):
 class Call(NamedTuple):
     """A record, and the test's own books about it."""
 
-    record: Approval
+    record: CallRecord
     word: Word | None = None
     """The first thing that the owner said in time."""
     held: tuple[str, str] | None = None
@@ -103,10 +103,10 @@ def actions() -> Iterator[Action]:
     yield Action("expire_unclaimed", {"recover_s": RECOVERY_TIME}, needs_now=True)
     for run in RUNS:
         for arguments in DIGESTS:
-            yield Action("claim", {"digest": DIGESTS[arguments], "run": run}, run)
-        yield Action("start", {"run": run}, run)
-        yield Action("finish", {"run": run, "result": run}, run)
-        yield Action("fail", {"run": run, "result": run}, run)
+            yield Action("claim", {"digest": DIGESTS[arguments], "lease_token": run}, run)
+        yield Action("start", {"lease_token": run}, run)
+        yield Action("finish", {"lease_token": run, "result": run}, run)
+        yield Action("fail", {"lease_token": run, "result": run}, run)
     for tab in TABS:
         yield Action("take_output", {"by": OWNER, "result": tab}, tab, needs_now=True)
     yield Action("take_output", {"by": STRANGER, "result": STRANGER}, STRANGER, needs_now=True)
@@ -123,7 +123,7 @@ def perform(call: Call, action: Action, now: int) -> Call:
     before = call.record
     given = action.given | ({"now": now} if action.needs_now else {})
     try:
-        after: Approval | None = getattr(call_record, action.name)(before, **given)
+        after: CallRecord | None = getattr(call_record, action.name)(before, **given)
     except NotAllowed:
         after = None
     moved = after is not None and after is not before
@@ -154,7 +154,7 @@ def output_until(call: Call) -> int:
 def expires_at(call: Call) -> int:
     if call.record.state is State.PENDING:
         return DEADLINE
-    if call.record.runs == "browser":
+    if call.record.executor == "browser":
         return output_until(call)
     return call.word.at + RECOVERY_TIME if call.word else LAST_TICK + 1
 
@@ -164,7 +164,7 @@ def check_call(call: Call) -> None:
     record, word = call.record, call.word
     assert len(call.ran) <= 1, "the tool ran twice"
     for run, digest in call.ran:
-        assert record.runs == "server", "the server ran the browser's tool"
+        assert record.executor == "server", "the server ran the browser's tool"
         assert call.may_run, "the tool ran without an approval in time"
         assert digest == DIGESTS["as shown"], "the tool ran with other arguments"
         assert call.held == (run, digest), "the tool was run by a run that did not hold it"
@@ -175,7 +175,7 @@ def check_call(call: Call) -> None:
     assert call.ran or not call.ended, "a result without a run"
     assert len(call.taken) <= 1, "two outputs were taken"
     for tab, at in call.taken:
-        assert record.runs == "browser", "a browser answered for the server"
+        assert record.executor == "browser", "a browser answered for the server"
         assert call.may_run, "an output was taken without an approval"
         assert at < output_until(call), "an output was taken too late"
         assert record.result == tab, "the output is not the one that was taken"
@@ -186,7 +186,7 @@ def check_call(call: Call) -> None:
         assert recorded == (word.approved, word.at, OWNER, word.tab), "the first word is not the recorded one"
 
 
-def check_step(call: Call, action: Action, now: int, after: Approval | None, books: Call) -> None:
+def check_step(call: Call, action: Action, now: int, after: CallRecord | None, books: Call) -> None:
     """What holds for each attempt. `after` is None if it was refused."""
     before, record = call.record, books.record
     if record is not before:
@@ -199,23 +199,23 @@ def check_step(call: Call, action: Action, now: int, after: Approval | None, boo
     if record.state is State.EXPIRED and before.state is not State.EXPIRED:
         assert now >= expires_at(call), "expired before its time"
     if action.name == "expire_unclaimed":
-        assert record is before or before.runs == "server", "an approval of the browser's call lapsed"
-        lapses = before.runs == "server" and before.state is State.APPROVED and now >= expires_at(call)
+        assert record is before or before.executor == "server", "an approval of the browser's call lapsed"
+        lapses = before.executor == "server" and before.state is State.APPROVED and now >= expires_at(call)
         assert record is not before or not lapses, "an old approval still counts"
     if action.name == "give_up" and record is not before:
         assert not call.ran, "a call was given up that had begun"
         assert (record.state, record.result) == (State.FAILED, GIVEN_UP), "a call that was given up does not say so"
     if action.name == "lose_run" and record is not before:
-        assert before.run != action.given["living_run"], "a run was lost that lives"
+        assert before.lease_token != action.given["living_run"], "a run was lost that lives"
         assert before.state is not State.CLAIMED or record.state is State.APPROVED, "a lost claim was not given back"
     # What may be done can be done: a table that allows nothing would keep all promises above.
     is_approved = before.state is State.APPROVED
-    if action.name == "claim" and is_approved and before.runs == "server":
+    if action.name == "claim" and is_approved and before.executor == "server":
         assert after or action.given["digest"] != DIGESTS["as shown"], "what was approved could not be claimed"
-    if action.name in {"start", "finish", "fail"} and before.run == action.who:
+    if action.name in {"start", "finish", "fail"} and before.lease_token == action.who:
         due = State.CLAIMED if action.name == "start" else State.STARTED
         assert after or before.state is not due, "the run that holds a call could not go on"
-    if action.name == "take_output" and action.who in TABS and is_approved and before.runs == "browser":
+    if action.name == "take_output" and action.who in TABS and is_approved and before.executor == "browser":
         assert books.taken or now >= output_until(call), "an output in time was not taken"
 
 

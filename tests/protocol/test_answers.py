@@ -171,7 +171,7 @@ def test_only_calls_that_are_answered_have_an_answer() -> None:
 
 def test_an_approval_finds_its_call_where_a_model_has_numbered_its_calls_anew() -> None:
     first, second = asked("0", invocation="e-1"), asked("0", invocation="e-2")
-    second = AskedCall(wire_id="0", approval_id="ok-again", approval=second.approval)
+    second = AskedCall(wire_id="0", approval_id="ok-again", record=second.record)
     for call in (first, second):
         part = tool_part("approval-responded", "0", approval={"id": call.approval_id, "approved": True})
         assert [answer.asked for answer in decode_answers([part], [first, second])] == [call]

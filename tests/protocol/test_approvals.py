@@ -4,7 +4,7 @@ import msgspec
 import pytest
 
 from adk_stream_protocol.protocol import call_record
-from adk_stream_protocol.protocol.call_record import FINAL, TABLE, Approval, Move, NotAllowed, State
+from adk_stream_protocol.protocol.call_record import FINAL, TABLE, CallRecord, Move, NotAllowed, State
 from protocol.approval_calls import BROWSER, DEADLINE, MOVES, SERVER, changed, claim, decide, take_output
 
 # Written out once more, so that a slip in the table is not taken over by its test.
@@ -25,7 +25,7 @@ EXPECTED = {
 FINAL_STATES = {"denied", "expired", "done", "failed", "outcome-unknown", "unrecognized"}
 
 
-def off_the_table(call: Approval, move: Move) -> Approval | str:
+def off_the_table(call: CallRecord, move: Move) -> CallRecord | str:
     """Whoever comes too late is told what is recorded; whoever would act on it is refused."""
     learns = {"approve", "deny", "expire", "lose run", "give up"} | (
         {"take output"} if call.state.value in FINAL_STATES else set()
@@ -33,7 +33,7 @@ def off_the_table(call: Approval, move: Move) -> Approval | str:
     return call if move.value in learns else f"{move.value} while {call.state.value}"
 
 
-def attempt(move: Move, call: Approval) -> Approval | str:
+def attempt(move: Move, call: CallRecord) -> CallRecord | str:
     try:
         return MOVES[move](call)
     except NotAllowed as refusal:
@@ -46,7 +46,7 @@ def test_a_call_moves_as_the_table_says_and_not_otherwise(state: State, move: Mo
     only = {Move.CLAIM: [SERVER], Move.GIVE_UP: [SERVER], Move.TAKE_OUTPUT: [BROWSER]}
     kinds = only.get(move, [SERVER, BROWSER])
     for kind in kinds:
-        call = changed(kind, state=state, run="run-1", version=7, browser_deadline=DEADLINE)
+        call = changed(kind, state=state, lease_token="run-1", version=7, browser_deadline=DEADLINE)
         after = attempt(move, call)
         expected = EXPECTED.get((state.value, move.value))
         if expected is None:
@@ -54,7 +54,7 @@ def test_a_call_moves_as_the_table_says_and_not_otherwise(state: State, move: Mo
             assert after == told
             assert (after is call) == (told is call)
         else:
-            assert isinstance(after, Approval)
+            assert isinstance(after, CallRecord)
             assert (after.state.value, after.version) == (expected, 8)
 
 
@@ -111,7 +111,7 @@ def test_an_approval_of_a_browsers_call_gives_the_browser_its_own_time(
 
 
 @pytest.mark.parametrize("call", [SERVER, BROWSER], ids=["server", "browser"])
-def test_a_denial_is_recorded_with_its_reason_and_without_a_payload(call: Approval) -> None:
+def test_a_denial_is_recorded_with_its_reason_and_without_a_payload(call: CallRecord) -> None:
     moved = decide(call, approved=False, now=5.0, reason="Too much.", payload="no", browser_s=60.0)
     assert moved == changed(
         call,
@@ -145,12 +145,12 @@ def test_a_deadline_that_passes_says_nothing_in_the_persons_name() -> None:
 def test_the_life_of_a_servers_call_is_recorded_step_by_step() -> None:
     approved = decide(SERVER)
     claimed = claim(approved)
-    assert claimed == changed(approved, state=State.CLAIMED, run="run-1", version=2)
-    started = call_record.start(claimed, run="run-1")
+    assert claimed == changed(approved, state=State.CLAIMED, lease_token="run-1", version=2)
+    started = call_record.start(claimed, lease_token="run-1")
     assert started == changed(claimed, state=State.STARTED, version=3)
-    done = call_record.finish(started, run="run-1", result={"paid": 5})
+    done = call_record.finish(started, lease_token="run-1", result={"paid": 5})
     assert done == changed(started, state=State.DONE, result={"paid": 5}, version=4)
-    failed = call_record.fail(started, run="run-1", result={"error": "no funds"})
+    failed = call_record.fail(started, lease_token="run-1", result={"error": "no funds"})
     assert failed == changed(started, state=State.FAILED, result={"error": "no funds"}, version=4)
 
 
@@ -170,21 +170,21 @@ def test_a_browsers_call_without_approval_takes_its_output_at_once() -> None:
 def test_a_call_whose_run_is_lost_before_the_start_may_be_claimed_again(living_run: str | None) -> None:
     claimed = claim(decide(SERVER))
     free = call_record.lose_run(claimed, living_run=living_run)
-    assert free == changed(claimed, state=State.APPROVED, run=None, version=3)
-    assert claim(free, run="run-2") == changed(free, state=State.CLAIMED, run="run-2", version=4)
+    assert free == changed(claimed, state=State.APPROVED, lease_token=None, version=3)
+    assert claim(free, lease_token="run-2") == changed(free, state=State.CLAIMED, lease_token="run-2", version=4)
 
 
 def test_a_call_whose_run_is_lost_after_the_start_is_never_claimed_again() -> None:
-    started = call_record.start(claim(decide(SERVER)), run="run-1")
+    started = call_record.start(claim(decide(SERVER)), lease_token="run-1")
     unknown = call_record.lose_run(started, living_run="run-2")
-    assert unknown == changed(started, state=State.UNKNOWN, run=None, version=4)
+    assert unknown == changed(started, state=State.UNKNOWN, lease_token=None, version=4)
     with pytest.raises(NotAllowed, match=r"^claim while outcome-unknown$"):
-        claim(unknown, run="run-2")
+        claim(unknown, lease_token="run-2")
 
 
 @pytest.mark.parametrize("state", [State.CLAIMED, State.STARTED])
 def test_a_run_that_lives_is_not_lost(state: State) -> None:
-    held = changed(SERVER, state=state, run="run-1")
+    held = changed(SERVER, state=state, lease_token="run-1")
     assert call_record.lose_run(held, living_run="run-1") is held
 
 
@@ -205,12 +205,12 @@ def test_a_fresh_call_has_nothing_on_record_but_what_was_asked() -> None:
         "call": SERVER.call,
         "tool": "pay",
         "arguments": {},
-        "runs": "server",
+        "executor": "server",
         "state": State.PENDING,
         "asked_at": 1.0,
     }
-    fresh = Approval(**asked)
-    others = {name: getattr(fresh, name) for name in Approval.__struct_fields__ if name not in asked}
+    fresh = CallRecord(**asked)
+    others = {name: getattr(fresh, name) for name in CallRecord.__struct_fields__ if name not in asked}
     assert others.pop("version") == 0
     assert set(others.values()) == {None}
     assert msgspec.json.encode(fresh) == (
@@ -221,8 +221,13 @@ def test_a_fresh_call_has_nothing_on_record_but_what_was_asked() -> None:
 
 def test_a_call_is_read_back_from_a_store_as_it_was() -> None:
     approved = decide(BROWSER, browser_s=60.0, reason="Yes.", payload=[1])
-    for call in (SERVER, approved, take_output(approved), call_record.start(claim(decide(SERVER)), run="run-1")):
-        assert msgspec.json.decode(msgspec.json.encode(call), type=Approval) == call
+    for call in (
+        SERVER,
+        approved,
+        take_output(approved),
+        call_record.start(claim(decide(SERVER)), lease_token="run-1"),
+    ):
+        assert msgspec.json.decode(msgspec.json.encode(call), type=CallRecord) == call
 
 
 def test_the_names_of_states_stay_since_stores_keep_them() -> None:
@@ -232,7 +237,7 @@ def test_the_names_of_states_stay_since_stores_keep_them() -> None:
 
 def test_a_state_of_a_later_version_is_read_and_can_only_be_told() -> None:
     written = msgspec.json.encode(SERVER).replace(b'"pending"', b'"withdrawn"')
-    call = msgspec.json.decode(written, type=Approval)
+    call = msgspec.json.decode(written, type=CallRecord)
     assert call == changed(SERVER, state=State.UNRECOGNIZED)
     assert State.UNRECOGNIZED == "unrecognized"
     assert (call.is_decided, call.is_answered, call.is_final) == (True, True, True)
@@ -247,7 +252,7 @@ def test_no_move_changes_whether_the_outcome_was_delivered_nor_what_was_kept_wit
     kept = {"message_id": "message-1", "prepared": {"model": "a"}, "asked_payload": {"limit": 1}, "delivered": False}
     for state, move in TABLE:
         kind = BROWSER if move is Move.TAKE_OUTPUT else SERVER
-        call = changed(kind, state=state, run="run-1", browser_deadline=DEADLINE, **kept)
+        call = changed(kind, state=state, lease_token="run-1", browser_deadline=DEADLINE, **kept)
         after = MOVES[move](call)
         assert after is not call
         assert {name: getattr(after, name) for name in kept} == kept
@@ -260,7 +265,7 @@ def test_a_record_is_never_changed_in_place() -> None:
 
 def test_a_record_is_written_with_the_names_of_its_fields() -> None:
     with pytest.raises(TypeError):
-        Approval(SERVER.chat, SERVER.call, "pay", {}, "server", State.PENDING, 1.0)  # pyright: ignore
+        CallRecord(SERVER.chat, SERVER.call, "pay", {}, "server", State.PENDING, 1.0)  # pyright: ignore
 
 
 def test_a_call_that_is_given_up_says_why_and_a_browsers_call_never_is() -> None:

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from adk_stream_protocol.protocol import call_record
-from adk_stream_protocol.protocol.call_record import TABLE, Approval, Move, State
+from adk_stream_protocol.protocol.call_record import TABLE, CallRecord, Move, State
 from protocol.approval_worlds import GATED, OWNER, UNGATED, Explorer, World, changed
 
 
@@ -36,13 +36,13 @@ def both(*plants: Plant) -> Plant:
 
 
 def never(name: str) -> Plant:
-    return lambda patch: patch.setattr(Approval, name, property(lambda approval: False))
+    return lambda patch: patch.setattr(CallRecord, name, property(lambda approval: False))
 
 
-def as_if(**fields: Any) -> Callable[..., Approval]:
+def as_if(**fields: Any) -> Callable[..., CallRecord]:
     """A move that takes the call for another one, and writes its own fields back."""
 
-    def move(real: Callable[..., Approval], approval: Approval, **given: Any) -> Approval:
+    def move(real: Callable[..., CallRecord], approval: CallRecord, **given: Any) -> CallRecord:
         own = {name: getattr(approval, name) for name in fields}
         other = changed(approval, **fields)
         after = real(other, **given)
@@ -55,7 +55,7 @@ def without_row(state: State, move: Move) -> Plant:
     return lambda patch: patch.delitem(TABLE, (state, move))
 
 
-def forgetting(**fields: Any) -> Callable[..., Approval]:
+def forgetting(**fields: Any) -> Callable[..., CallRecord]:
     return lambda real, approval, **given: changed(real(approval, **given), **fields)
 
 
@@ -90,9 +90,12 @@ PLANTED: dict[str, tuple[Plant, str]] = {
         function("expire_unclaimed", lambda real, approval, **given: real(approval, **given | {"recover_s": 4})),
         "an old approval still counts",
     ),
-    "a browser's approval lapses": (function("expire_unclaimed", as_if(runs="server")), "of the browser's call lapsed"),
+    "a browser's approval lapses": (
+        function("expire_unclaimed", as_if(executor="server")),
+        "of the browser's call lapsed",
+    ),
     "the server's calls are never late": (
-        function("_is_late", lambda real, approval, now: approval.runs == "browser" and real(approval, now)),
+        function("_is_late", lambda real, approval, now: approval.executor == "browser" and real(approval, now)),
         "the tool ran without an approval in time",
     ),
     "an output is never late": (
@@ -114,7 +117,7 @@ PLANTED: dict[str, tuple[Plant, str]] = {
     ),
     "a second word is refused": (never("is_decided"), "a later decision was not told"),
     "a second word frees the call": (
-        function("decide", lambda real, approval, **given: changed(real(approval, **given), run=None)),
+        function("decide", lambda real, approval, **given: changed(real(approval, **given), lease_token=None)),
         "a move without a new version",
     ),
     "the word is not written down": (function("decide", forgetting(decided_at=None)), "is not the recorded one"),
@@ -122,11 +125,19 @@ PLANTED: dict[str, tuple[Plant, str]] = {
     "the output is not written down": (function("take_output", forgetting(result=None)), "not the one that was taken"),
     "the last output counts": (both(never("is_final"), row(State.DONE, Move.TAKE_OUTPUT, State.DONE)), "two outputs"),
     "any arguments will do": (
-        function("claim", lambda real, approval, *, digest, run: real(approval, digest=approval.digest, run=run)),
+        function(
+            "claim",
+            lambda real, approval, *, digest, lease_token: real(
+                approval, digest=approval.digest, lease_token=lease_token
+            ),
+        ),
         "the tool ran with other arguments",
     ),
-    "the server runs the browser's tool": (function("claim", as_if(runs="server")), "the server ran the browser's"),
-    "the browser answers for the server": (function("take_output", as_if(runs="browser")), "a browser answered for"),
+    "the server runs the browser's tool": (function("claim", as_if(executor="server")), "the server ran the browser's"),
+    "the browser answers for the server": (
+        function("take_output", as_if(executor="browser")),
+        "a browser answered for",
+    ),
     "any run may go on": (function("_require_holder", lambda *_: None), "a run that did not hold it"),
     "a living run is lost": (
         function("lose_run", lambda real, approval, living_run: real(approval, living_run="nobody")),

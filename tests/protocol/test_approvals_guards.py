@@ -3,7 +3,7 @@
 import pytest
 
 from adk_stream_protocol.protocol import call_record
-from adk_stream_protocol.protocol.call_record import Approval, Move, NotAllowed, State
+from adk_stream_protocol.protocol.call_record import CallRecord, Move, NotAllowed, State
 from adk_stream_protocol.protocol.digest import digest_of_call
 from protocol.approval_calls import BROWSER, DEADLINE, MOVES, MS, SERVER, changed, claim, decide, take_output
 
@@ -37,7 +37,7 @@ def test_a_browser_gives_no_output_for_a_servers_call(state: State) -> None:
     ],
 )
 @pytest.mark.parametrize("call", [SERVER, BROWSER], ids=["server", "browser"])
-def test_a_decision_counts_until_the_deadline(call: Approval, now: float, approved: State, denied: State) -> None:
+def test_a_decision_counts_until_the_deadline(call: CallRecord, now: float, approved: State, denied: State) -> None:
     assert decide(call, True, now=now, browser_s=60.0).state is approved
     assert decide(call, False, now=now, browser_s=60.0).state is denied
 
@@ -51,7 +51,7 @@ def test_a_decision_counts_until_the_deadline(call: Approval, now: float, approv
     ],
     ids=["pending", "approved"],
 )
-def test_a_waiting_call_expires_from_the_deadline_of_its_state_on(call: Approval, past_ms: int) -> None:
+def test_a_waiting_call_expires_from_the_deadline_of_its_state_on(call: CallRecord, past_ms: int) -> None:
     after = call_record.expire(call, now=DEADLINE + past_ms * MS)
     assert after == (call if past_ms < 0 else changed(call, state=State.EXPIRED, version=1))
 
@@ -74,7 +74,7 @@ def test_an_approval_of_a_servers_call_that_nobody_acts_on_lapses(past_ms: int) 
 @pytest.mark.parametrize("runs", ["server", "browser"])
 @pytest.mark.parametrize("state", list(State))
 def test_nothing_else_lapses(state: State, runs: str) -> None:
-    call = changed(SERVER, runs=runs, state=state, run="run-1", decided_at=2.0)
+    call = changed(SERVER, executor=runs, state=state, lease_token="run-1", decided_at=2.0)
     if (state, runs) == (State.APPROVED, "server"):
         call = changed(call, decided_at=None)  # nobody has decided, so no time has begun
     assert call_record.expire_unclaimed(call, now=1e12, recover_s=60.0) is call
@@ -133,4 +133,4 @@ def test_a_run_of_the_server_does_not_claim_the_browsers_call() -> None:
 )
 def test_only_the_run_that_holds_a_call_moves_it(move: Move, state: State, holder: str | None) -> None:
     with pytest.raises(NotAllowed, match=r"^held by another run$"):
-        MOVES[move](changed(SERVER, state=state, run=holder))
+        MOVES[move](changed(SERVER, state=state, lease_token=holder))

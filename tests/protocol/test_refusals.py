@@ -5,20 +5,20 @@ from typing import Any
 import msgspec
 
 from adk_stream_protocol.protocol import call_record
-from adk_stream_protocol.protocol.call_record import Approval, CallKey, ChatKey, State
+from adk_stream_protocol.protocol.call_record import CallKey, CallRecord, ChatKey, State
 from adk_stream_protocol.protocol.replay import Calls, ended_calls, replayed
 
 
-def asked(state: State, runs: Any = "server", **fields: Any) -> Approval:
+def asked(state: State, runs: Any = "server", **fields: Any) -> CallRecord:
     key = {"chat": ChatKey("app", "ann", "c1"), "call": CallKey("i1", "1")}
-    return Approval(**key, tool="pay", arguments={}, asked_at=0.0, runs=runs, state=state, **fields)
+    return CallRecord(**key, tool="pay", arguments={}, asked_at=0.0, executor=runs, state=state, **fields)
 
 
 def test_what_nobody_will_answer_is_refused() -> None:
     assert call_record.refuse(asked(State.PENDING), reason="gone", now=1).state is State.DENIED
     left = call_record.refuse(asked(State.APPROVED, "browser"), reason="gone", now=1)
     assert (left.state, left.result) == (State.DONE, {"error": "Not run: gone."})
-    begun = asked(State.STARTED, run="run-1")
+    begun = asked(State.STARTED, lease_token="run-1")
     assert call_record.refuse(begun, reason="gone", now=1) is begun
 
 

@@ -210,7 +210,7 @@ ON_A_CALL: dict[str, Step] = {
     "tool_input_delta": lambda w: w.tool_input_delta("old", "{"),
     "tool_input_available": lambda w: w.tool_input_available("old", {}),
     "tool_input_error": lambda w: w.tool_input_error("old", "x"),
-    "tool_held": lambda w: w.tool_held("old", {}),
+    "tool_held": lambda w: w.tool_deferred("old", {}),
     "tool_to_client": to_client("old"),
     "tool_to_server": lambda w: w.tool_to_server("old"),
     "tool_approval_request": ask("old"),

@@ -84,7 +84,7 @@ def test_a_large_integer_that_a_person_is_asked_about_is_shown_in_all_its_figure
         writer = ChunkWriter()
         writer.start("m1")
         writer.tool_input_start("a", "pay")
-        writer.tool_held("a", large)
+        writer.tool_deferred("a", large)
         (chunk,) = writer.tool_to_server("a", is_asked=is_asked)
         assert getattr(chunk, "input") == shown  # noqa: B009
 

@@ -149,7 +149,7 @@ def test_what_waits_can_take_a_result_and_a_new_step_would_tear_it_off(steps: li
     assert writer.knows_call("a")
     assert writer.can_take_result("a")
     assert not writer.is_idle
-    assert writer.is_held("a") == (len(steps) == 1)
+    assert writer.is_deferred("a") == (len(steps) == 1)
 
 
 # -- steps: the client must not take the end of a turn for its own turn ----------------------------------------------

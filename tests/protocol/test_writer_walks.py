@@ -147,7 +147,7 @@ class Walker:
             "approval": lambda: w.tool_approval_request(call_id, "ok", reason="Sure?", descriptor={"hint": "Sure?"}),
             "awaits": lambda: w.tool_awaits_client(call_id),
             "progress": lambda: w.tool_output(call_id, pick, preliminary=True),
-            "hold": lambda: w.tool_held(call_id, {"n": pick}),
+            "hold": lambda: w.tool_deferred(call_id, {"n": pick}),
             "hand over": lambda: w.tool_to_client(call_id),
             "take back": lambda: w.tool_to_server(call_id),
             "approval first": lambda: w.tool_approval_request(call_id, "ok"),

@@ -64,7 +64,7 @@ def held(name: str, arguments: Any = None, *, streamed: str = "", metadata: Any 
     return lambda w: [
         *w.tool_input_start(name, "add", **options),
         *(w.tool_input_delta(name, streamed) if streamed else []),
-        *w.tool_held(name, {} if arguments is None else arguments, metadata),
+        *w.tool_deferred(name, {} if arguments is None else arguments, metadata),
     ]
 
 

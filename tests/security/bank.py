@@ -83,7 +83,7 @@ class Bank:
             assert session
             events = [event.model_dump_json() for event in session.events]
             chat = ChatKey("bank", *found)
-            recorded, noted = (await self.store.read(chat)).approvals, await self.store.audit(chat)
+            recorded, noted = (await self.store.read(chat)).records, await self.store.audit(chat)
             sessions.append((found, events, session.state, recorded, noted))
         return list(self.runs), len(self.model.requests), sessions
 

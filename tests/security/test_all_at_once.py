@@ -97,7 +97,7 @@ async def check(asked: Asked, done: list[tuple[str, Exchange]]) -> None:
     assert bank.bridge.running("ann", asked.chat_id) is None
     actions = {action for action, _ in done}
     if not actions & {"say", "regenerate"} and any(a == "delete" and e.status == 204 for a, e in done):
-        assert (await bank.store.read(asked.chat)).approvals == []
+        assert (await bank.store.read(asked.chat)).records == []
         assert (await bank.sessions.list_sessions(app_name="bank", user_id="ann")).sessions == []
     streams = [streamed(action, answer) for action, answer in done]
     known: dict[str, Any] = {"runs": bank.log.runs(), "streams": streams, "browser_tools": frozenset({"play"})}

@@ -11,7 +11,7 @@ from google.adk.sessions import InMemorySessionService
 
 from adk_stream_protocol import ChatBridge, Limits
 from adk_stream_protocol.protocol import call_record
-from adk_stream_protocol.protocol.call_record import Approval, State
+from adk_stream_protocol.protocol.call_record import CallRecord, State
 from adk_stream_protocol.store.base import advance
 from adk_stream_protocol.store.memory import MemoryStore
 from adk_stream_protocol.testing import call
@@ -37,8 +37,8 @@ class SlowStore(MemoryStore):
         self.is_reached = asyncio.Event()
         self.goes_on = asyncio.Event()
 
-    async def compare_and_set(self, old: Approval, *new: Any, **options: Any) -> bool:
-        if any(isinstance(step, Approval) and step.state is self._before for step in new):
+    async def compare_and_set(self, old: CallRecord, *new: Any, **options: Any) -> bool:
+        if any(isinstance(step, CallRecord) and step.state is self._before for step in new):
             self.is_reached.set()
             await self.goes_on.wait()
         return await super().compare_and_set(old, *new, **options)
@@ -80,7 +80,7 @@ async def left_behind(*amounts: int) -> AsyncGenerator[tuple[Bank, list[Asked], 
     bank = Bank(*asking, *["Paid."] * len(amounts), store=MemoryStore(clock=clock))
     chats = [await bank.asks() for _ in amounts]
     for asked in chats:
-        (pending,) = (await bank.store.read(asked.chat)).approvals
+        (pending,) = (await bank.store.read(asked.chat)).records
         await advance(
             bank.store,
             asked.chat,

@@ -14,7 +14,7 @@ from google.adk.tools.tool_confirmation import ToolConfirmation
 from google.genai import types
 
 from adk_stream_protocol import ChatBridge
-from adk_stream_protocol.protocol.call_record import Approval, CallKey, ChatKey, State
+from adk_stream_protocol.protocol.call_record import CallKey, CallRecord, ChatKey, State
 from adk_stream_protocol.store.memory import MemoryStore
 from adk_stream_protocol.testing import Reply, ScriptedModel
 from faults.tabs import FORMS, Seen, Tab, results_body
@@ -215,7 +215,7 @@ async def remember(till: Till, turn: int, arguments: dict[str, Any]) -> None:
     for event in events:
         await sessions.append_event(session, event)
     known: dict[str, Any] = {"chat": till.seen.chat, "tool": "pay", "arguments": arguments, "runs": "server"}
-    await till.seen.store.add(Approval(call=CallKey(f"e-{turn}", "0"), state=State.PENDING, asked_at=0, **known))
+    await till.seen.store.add(CallRecord(call=CallKey(f"e-{turn}", "0"), state=State.PENDING, asked_at=0, **known))
 
 
 def test_an_id_that_names_two_calls_of_an_old_chat_approves_neither() -> None:
@@ -226,7 +226,7 @@ def test_an_id_that_names_two_calls_of_an_old_chat_approves_neither() -> None:
         said = results_body("c1", {"toolCallId": "0", "toolName": "pay", "result": {"approved": True}})
         assert (await till.tab.post("approve", said)).status == 404
         assert till.paid == []
-        records = (await till.seen.store.read(till.seen.chat)).approvals
+        records = (await till.seen.store.read(till.seen.chat)).records
         assert [record.state for record in records] == [State.PENDING, State.PENDING]
 
     run(scenario)

@@ -8,7 +8,7 @@ from typing import Any
 import asyncpg
 from sqlalchemy import make_url
 
-from adk_stream_protocol.protocol.call_record import Approval, CallKey, ChatKey, State, decide
+from adk_stream_protocol.protocol.call_record import CallKey, CallRecord, ChatKey, State, decide
 from adk_stream_protocol.store.base import Lease, Store
 from adk_stream_protocol.store.memory import MemoryStore
 from adk_stream_protocol.store.sql import SqlStore
@@ -63,7 +63,7 @@ IN_DATABASES: dict[str, Callable[[], AbstractContextManager[Stores]]] = {"sqlite
 EVERYWHERE = {"memory": in_memory, **IN_DATABASES}
 
 
-def asked(call_id: str = "call-1", *, chat: ChatKey = CHAT, **fields: Any) -> Approval:
+def asked(call_id: str = "call-1", *, chat: ChatKey = CHAT, **fields: Any) -> CallRecord:
     """A payment of the server's that waits for its approval."""
     known: dict[str, Any] = {
         "call": CallKey("inv-1", call_id),
@@ -74,14 +74,14 @@ def asked(call_id: str = "call-1", *, chat: ChatKey = CHAT, **fields: Any) -> Ap
         "asked_at": 1000.0,
         "delivered": False,  # as every store reads what it was given
     }
-    return Approval(chat=chat, **(known | fields))
+    return CallRecord(chat=chat, **(known | fields))
 
 
-def approve(approval: Approval, now: float) -> Approval:
+def approve(approval: CallRecord, now: float) -> CallRecord:
     return decide(approval, by="ann", approved=True, now=now)
 
 
-def deny(approval: Approval, now: float) -> Approval:
+def deny(approval: CallRecord, now: float) -> CallRecord:
     return decide(approval, by="ann", approved=False, now=now, reason="too much")
 
 
@@ -96,7 +96,7 @@ async def held(store: Store, chat: ChatKey = CHAT, lasts_s: float = 10) -> Lease
 
 
 async def states(store: Store, chat: ChatKey = CHAT) -> list[str]:
-    return [approval.state for approval in (await store.read(chat)).approvals]
+    return [approval.state for approval in (await store.read(chat)).records]
 
 
 async def trail(store: Store, chat: ChatKey = CHAT) -> list[str]:

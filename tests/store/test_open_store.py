@@ -29,7 +29,7 @@ def test_a_url_is_a_store_in_that_database(tmp_path: Path) -> None:
     async def scenario() -> None:
         store = open_store(f"sqlite+aiosqlite:///{tmp_path}/chats.db")
         assert await store.add(asked())
-        assert (await store.read(CHAT)).approvals == [asked()]
+        assert (await store.read(CHAT)).records == [asked()]
         await store.aclose()
 
     run(scenario)

@@ -54,7 +54,7 @@ def test_a_stopped_postgresql_is_unavailable_until_it_is_back(caplog: pytest.Log
             with caplog.at_level(logging.DEBUG, "adk_stream_protocol"):
                 await assert_unavailable(store)
             server.start()
-            (found,) = (await store.read(CHAT)).approvals
+            (found,) = (await store.read(CHAT)).records
             assert found.version == 0
             assert await store.compare_and_set(found, decide(found, by="ann", approved=True, now=1.0))
         finally:
@@ -164,7 +164,7 @@ def test_a_user_who_may_not_create_tables_can_use_those_there_are() -> None:
             owners = SqlStore(url)
             await owners.add(asked())
             await execute(url, *(f"GRANT SELECT ON adk_stream_{name} TO guest" for name in ("approvals", "leases")))
-            assert (await guests.read(CHAT)).approvals == [asked()]
+            assert (await guests.read(CHAT)).records == [asked()]
             await guests.aclose()
             await owners.aclose()
 
@@ -182,7 +182,7 @@ def test_nothing_is_recorded_without_its_trail(databases: Stores, clock: Clock) 
                 await store.compare_and_set(asked(), decide(asked(), by="ann", approved=True, now=1.0))
             with pytest.raises(StoreUnavailable):
                 await store.acquire(CHAT, 10, [(asked(), decide(asked(), by="ann", approved=True, now=1.0))])
-            assert (await store.read(CHAT)).approvals == [asked()]
+            assert (await store.read(CHAT)).records == [asked()]
             assert (await store.acquire(CHAT, 10)).lease  # which the one that failed has not kept
 
     run(scenario)
@@ -200,7 +200,7 @@ def test_whoever_is_cancelled_leaves_a_call_with_its_trail_or_neither(databases:
                 await asyncio.wait([adding])
             assert await store.add(asked("last"))
         async with databases.open(clock) as store:
-            calls = {approval.call for approval in (await store.read(CHAT)).approvals}
+            calls = {approval.call for approval in (await store.read(CHAT)).records}
             assert {entry.call for entry in await store.audit(CHAT)} == calls
 
     run(scenario)
@@ -218,7 +218,7 @@ def test_what_was_begun_comes_to_its_end_before_the_store_is_closed(databases: S
             await asyncio.wait(adding)
             assert all(one.cancelled() for one in adding)
         async with databases.open(clock) as store:
-            assert len((await store.read(CHAT)).approvals) == len(await store.audit(CHAT)) == 30
+            assert len((await store.read(CHAT)).records) == len(await store.audit(CHAT)) == 30
 
     run(scenario)
 

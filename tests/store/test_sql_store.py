@@ -18,7 +18,7 @@ from google.adk.sessions import DatabaseSessionService
 from google.genai import types
 from sqlalchemy import make_url
 
-from adk_stream_protocol.protocol.call_record import Approval, NotAllowed, State, decide
+from adk_stream_protocol.protocol.call_record import CallRecord, NotAllowed, State, decide
 from adk_stream_protocol.store.base import Lease, Store, advance
 from adk_stream_protocol.store.sql import SqlStore
 from store.stores import CHAT, Clock, Stores, asked, held, lease_of, postgres_connection
@@ -36,7 +36,7 @@ def test_two_stores_of_one_database_see_each_other(databases: Stores, clock: Clo
             approved = decide(asked(), by="ann", approved=True, now=1000.0)
             assert await other.compare_and_set(asked(), approved)
             assert not await one.compare_and_set(asked(), approved)
-            assert (await one.read(CHAT)).approvals == [approved]
+            assert (await one.read(CHAT)).records == [approved]
             lease = await held(one)
             assert await lease_of(other) is None
             assert await other.renew(lease, 20)
@@ -52,7 +52,7 @@ def test_what_was_stored_is_there_after_a_restart(databases: Stores, clock: Cloc
         async with databases.open(clock) as store:
             await store.add(asked())
         async with databases.open(clock) as store:
-            assert (await store.read(CHAT)).approvals == [asked()]
+            assert (await store.read(CHAT)).records == [asked()]
 
     run(scenario)
 
@@ -100,7 +100,7 @@ def test_processes_share_one_database(databases: Stores) -> None:
             won = sum([await store.add(asked(str(n))) for n in range(RACES)])
             won_elsewhere = await asyncio.to_thread(worker.communicate, timeout=PATIENCE_S)
             assert won + int(won_elsewhere[0]) == RACES
-            assert len((await store.read(CHAT)).approvals) == len(await store.audit(CHAT)) == RACES
+            assert len((await store.read(CHAT)).records) == len(await store.audit(CHAT)) == RACES
 
     with subprocess.Popen(command, **pipes) as worker:
         assert worker.stdin
@@ -117,7 +117,7 @@ def test_writers_of_many_rows_never_wait_for_each_other_in_a_ring(databases: Sto
     names = [f"call-{n}" for n in range(8)]
 
     async def takes(store: Store, random: Random) -> None:
-        calls = list((await store.read(CHAT)).approvals)
+        calls = list((await store.read(CHAT)).records)
         random.shuffle(calls)
         changes = [(call, msgspec.structs.replace(call, version=call.version + 1)) for call in calls]
         await store.acquire(CHAT, random.choice([0, 0.01]), changes)
@@ -187,7 +187,7 @@ def test_a_reader_does_not_wait_for_a_writer(databases: Stores, clock: Clock) ->
         async with databases.open(clock) as store:
             await store.add(asked())
             async with unfinished_write(databases.url):
-                assert (await store.read(CHAT)).approvals == [asked()]
+                assert (await store.read(CHAT)).records == [asked()]
                 assert await store.abandoned(0) == []
 
     run(scenario)
@@ -220,7 +220,7 @@ def test_it_shares_a_database_with_adks_sessions(databases: Stores, clock: Clock
             assert found
             assert len(found.events) == 1
             await sessions.delete_session(app_name="app", user_id="ann", session_id="c1")
-            assert [approval.state for approval in (await store.read(CHAT)).approvals] == ["approved"]
+            assert [approval.state for approval in (await store.read(CHAT)).records] == ["approved"]
 
     run(scenario)
 
@@ -255,7 +255,7 @@ def test_a_worker_with_a_wrong_clock_keeps_to_the_databases(databases: Stores, m
     run(scenario)
 
 
-async def approved(store: Store, name: str, lease: Lease | None = None) -> Approval:
+async def approved(store: Store, name: str, lease: Lease | None = None) -> CallRecord:
     return await advance(
         store, CHAT, asked(name).call, lambda old, now: decide(old, by="ann", approved=True, now=now), lease=lease
     )

@@ -36,7 +36,7 @@ def test_whoever_was_overtaken_is_told_the_recorded_outcome(stores: Stores, cloc
             clock.now = 1001.0
             told = await advance(slower, CHAT, asked().call, approve)
             assert (told.state, told.reason) == (State.DENIED, "too much")
-            assert [told] == (await store.read(CHAT)).approvals
+            assert [told] == (await store.read(CHAT)).records
             assert await trail(store) == ["pending", "denied"]
 
     run(scenario)
@@ -71,8 +71,8 @@ def test_a_move_that_changes_nothing_is_not_written(stores: Stores, clock: Clock
     "move",
     [
         pytest.param(lambda approval, now: decide(approval, by="bob", approved=True, now=now), id="somebody else"),
-        pytest.param(lambda approval, now: claim(approval, digest=approval.digest, run="r"), id="not approved"),
-        pytest.param(lambda approval, now: start(approval, run="r"), id="not the holder"),
+        pytest.param(lambda approval, now: claim(approval, digest=approval.digest, lease_token="r"), id="not approved"),
+        pytest.param(lambda approval, now: start(approval, lease_token="r"), id="not the holder"),
     ],
 )
 def test_a_move_that_the_table_forbids_leaves_the_call_alone(stores: Stores, clock: Clock, move: Any) -> None:
@@ -81,7 +81,7 @@ def test_a_move_that_the_table_forbids_leaves_the_call_alone(stores: Stores, clo
             await store.add(asked())
             with pytest.raises(NotAllowed):
                 await advance(store, CHAT, asked().call, move)
-            assert (await store.read(CHAT)).approvals == [asked()]
+            assert (await store.read(CHAT)).records == [asked()]
             assert await trail(store) == ["pending"]
 
     run(scenario)
@@ -119,8 +119,8 @@ class CountingReads:
 
 def taking_up(token: str) -> list[Step]:
     return [
-        lambda found, _: claim(found, digest=found.digest, run=token),
-        lambda found, _: start(found, run=token),
+        lambda found, _: claim(found, digest=found.digest, lease_token=token),
+        lambda found, _: start(found, lease_token=token),
     ]
 
 
@@ -132,8 +132,8 @@ def test_several_moves_are_made_in_one_write_or_not_at_all(stores: Stores, clock
                 await advance(store, CHAT, asked().call, *taking_up("run"))
             assert await trail(store) == ["pending"]
             started = await advance(store, CHAT, asked().call, approve, *taking_up("run"))
-            assert (started.state, started.run, started.version) == (State.STARTED, "run", 3)
-            assert (await store.read(CHAT)).approvals == [started]
+            assert (started.state, started.lease_token, started.version) == (State.STARTED, "run", 3)
+            assert (await store.read(CHAT)).records == [started]
             assert await trail(store) == ["pending", "approved", "claimed", "started"]
 
     run(scenario)

@@ -65,7 +65,7 @@ def test_another_loop_has_all_of_the_store(stores: Stores, clock: Clock) -> None
                 return other
 
             in_a_thread(use)
-            assert (await store.read(CHAT)).approvals == [asked()]
+            assert (await store.read(CHAT)).records == [asked()]
             assert await lease_of(store, OTHER_CHAT) is None
             assert await lease_of(store) is not None  # closing the other one has not closed this one
 

@@ -27,7 +27,7 @@ def test_a_new_chat_has_no_calls_but_a_time(stores: Stores, clock: Clock) -> Non
 
 def test_a_call_is_read_as_it_was_asked_with_every_field(stores: Stores, clock: Clock) -> None:
     complete = asked(
-        runs="browser",
+        executor="browser",
         state=State.DONE,
         asked_at=1000.0625,
         approval_id="ask-1",
@@ -38,7 +38,7 @@ def test_a_call_is_read_as_it_was_asked_with_every_field(stores: Stores, clock: 
         decided_by="ann",
         reason="fine",
         payload={"limit": 10},
-        run="run-1",
+        lease_token="run-1",
         result={"ok": [1, 2.5, None, "x"]},
         version=3,
         message_id="message-1",
@@ -50,7 +50,7 @@ def test_a_call_is_read_as_it_was_asked_with_every_field(stores: Stores, clock: 
         async with stores.open(clock) as store:
             assert await store.add(complete)
             assert await store.add(asked("call-2"))
-            assert (await store.read(CHAT)).approvals == [complete, asked("call-2")]
+            assert (await store.read(CHAT)).records == [complete, asked("call-2")]
 
     run(scenario)
 
@@ -60,7 +60,7 @@ def test_the_second_call_under_one_key_changes_nothing(stores: Stores, clock: Cl
         async with stores.open(clock) as store:
             assert await store.add(asked())
             assert not await store.add(asked(arguments={"amount": 5000}))
-            assert (await store.read(CHAT)).approvals == [asked()]
+            assert (await store.read(CHAT)).records == [asked()]
             assert await trail(store) == ["pending"]
 
     run(scenario)
@@ -75,7 +75,7 @@ def test_calls_keep_the_order_in_which_they_were_asked(stores: Stores, clock: Cl
                 await store.add(approval)
             for approval in reversed(asked_in_order):  # what moves stays in its place
                 await advance(store, CHAT, approval.call, approve)
-            assert [each.call for each in (await store.read(CHAT)).approvals] == [each.call for each in asked_in_order]
+            assert [each.call for each in (await store.read(CHAT)).records] == [each.call for each in asked_in_order]
 
     run(scenario)
 
@@ -85,8 +85,8 @@ def test_one_call_is_read_without_the_others(stores: Stores, clock: Clock) -> No
         async with stores.open(clock) as store:
             for name in ("call-1", "call-2", "call-3"):
                 await store.add(asked(name))
-            assert (await store.read(CHAT, CallKey("inv-1", "call-2"))).approvals == [asked("call-2")]
-            assert (await store.read(CHAT, CallKey("inv-2", "call-2"))).approvals == []
+            assert (await store.read(CHAT, CallKey("inv-1", "call-2"))).records == [asked("call-2")]
+            assert (await store.read(CHAT, CallKey("inv-2", "call-2"))).records == []
             everything = await store.read(CHAT)
             assert everything.find(CallKey("inv-1", "call-3")) == asked("call-3")
             assert everything.find(CallKey("inv-2", "call-3")) is None
@@ -129,7 +129,7 @@ def test_chats_that_look_alike_share_nothing(stores: Stores, clock: Clock) -> No
                 assert await store.add(asked(chat=chat))
                 assert await lease_of(store, chat)
             for chat in LOOKALIKES:
-                assert (await store.read(chat)).approvals == [asked(chat=chat)]
+                assert (await store.read(chat)).records == [asked(chat=chat)]
                 assert [entry.chat for entry in await store.audit(chat)] == [chat]
             clock.now += 10
             assert sorted(await store.abandoned(0)) == sorted(LOOKALIKES)
@@ -147,7 +147,7 @@ def test_a_call_id_may_carry_kilobytes(stores: Stores, clock: Clock) -> None:
             for name in names:
                 assert await store.add(asked(name))
                 assert not await store.add(asked(name))
-            assert [each.call.call_id for each in (await store.read(CHAT)).approvals] == names
+            assert [each.call.call_id for each in (await store.read(CHAT)).records] == names
 
     run(scenario)
 
@@ -169,7 +169,7 @@ def test_arguments_and_results_survive_whatever_is_in_them(stores: Stores, clock
     async def scenario() -> None:
         async with stores.open(clock) as store:
             await store.add(approval)
-            (found,) = (await store.read(CHAT)).approvals
+            (found,) = (await store.read(CHAT)).records
             assert found == approval
             assert found.digest == approval.digest
             assert (await store.audit(CHAT))[0].arguments == arguments
@@ -188,7 +188,7 @@ def test_what_json_cannot_hold_keeps_the_digest_that_was_shown(stores: Stores, c
     async def scenario() -> None:
         async with stores.open(clock) as store:
             await store.add(approval)
-            (found,) = (await store.read(CHAT)).approvals
+            (found,) = (await store.read(CHAT)).records
             assert found.digest == approval.digest
 
     run(scenario)
@@ -205,7 +205,7 @@ def test_of_fifty_who_decide_at_once_exactly_one_does(stores: Stores, clock: Clo
             await store.add(asked())
             won = await asyncio.gather(*(store.compare_and_set(asked(), word) for word in words))
             assert won.count(True) == 1
-            assert (await store.read(CHAT)).approvals == [words[won.index(True)]]
+            assert (await store.read(CHAT)).records == [words[won.index(True)]]
             assert [entry.reason for entry in await store.audit(CHAT)] == [None, words[won.index(True)].reason]
 
     run(scenario)
@@ -216,7 +216,7 @@ def test_of_fifty_who_ask_at_once_exactly_one_is_the_first(stores: Stores, clock
         async with stores.open(clock) as store:
             added = await asyncio.gather(*(store.add(asked(hint=str(n))) for n in range(50)))
             assert added.count(True) == 1
-            assert [each.hint for each in (await store.read(CHAT)).approvals] == [str(added.index(True))]
+            assert [each.hint for each in (await store.read(CHAT)).records] == [str(added.index(True))]
             assert await trail(store) == ["pending"]
 
     run(scenario)
@@ -229,7 +229,7 @@ def test_a_stale_copy_sets_nothing(stores: Stores, clock: Clock) -> None:
             approved = approve(asked(), 1001.0)
             assert await store.compare_and_set(asked(), approved)
             assert not await store.compare_and_set(asked(), deny(asked(), 1002.0))
-            assert (await store.read(CHAT)).approvals == [approved]
+            assert (await store.read(CHAT)).records == [approved]
             assert await trail(store) == ["pending", "approved"]
 
     run(scenario)
@@ -265,9 +265,9 @@ def test_the_trail_says_what_was_asked_decided_and_done(stores: Stores, clock: C
             lease = await held(store, lasts_s=100)
             for move in (
                 lambda old, now: decide(old, by="ann", approved=True, now=now, reason="lunch"),
-                lambda old, now: claim(old, digest=old.digest, run=lease.token),
-                lambda old, now: start(old, run=lease.token),
-                lambda old, now: finish(old, run=lease.token, result={"secret": "not for the trail"}),
+                lambda old, now: claim(old, digest=old.digest, lease_token=lease.token),
+                lambda old, now: start(old, lease_token=lease.token),
+                lambda old, now: finish(old, lease_token=lease.token, result={"secret": "not for the trail"}),
             ):
                 clock.now += 1
                 await advance(store, CHAT, approval.call, move, lease=lease)
@@ -303,7 +303,7 @@ def test_a_forgotten_chat_has_no_calls_but_its_trail_and_its_holder(stores: Stor
                 await store.add(asked("call-2", chat=chat))
             lease = await held(store)
             assert await store.forget(lease)
-            assert (await store.read(CHAT)).approvals == []
+            assert (await store.read(CHAT)).records == []
             assert await trail(store) == ["pending", "pending"]
             assert await states(store, OTHER_CHAT) == ["pending", "pending"]
             assert await lease_of(store) is None  # nobody comes in between before all else is deleted

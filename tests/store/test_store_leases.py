@@ -16,7 +16,7 @@ async def sets(store: Store, lease: Lease | None) -> bool:
     await store.add(asked())
     approved = decide(asked(), by="ann", approved=True, now=1000.0)
     was_set = await store.compare_and_set(asked(), approved, lease=lease)
-    assert (await store.read(CHAT)).approvals == [approved if was_set else asked()]
+    assert (await store.read(CHAT)).records == [approved if was_set else asked()]
     assert len(await store.audit(CHAT)) == (2 if was_set else 1)
     return was_set
 
@@ -227,7 +227,7 @@ def test_who_lost_the_lease_is_told_instead_of_trying_for_ever(stores: Stores, c
                     lambda old, now: decide(old, by="ann", approved=True, now=now),
                     lease=lease,
                 )
-            assert (await store.read(CHAT)).approvals == [asked()]
+            assert (await store.read(CHAT)).records == [asked()]
 
     run(scenario)
 
@@ -273,17 +273,17 @@ def test_an_approved_call_that_nobody_took_up_is_found_after_a_while(stores: Sto
     ("fields", "is_found"),
     [
         ({"state": State.APPROVED}, True),  # decided by nobody: nothing is waited for
-        ({**APPROVED, "runs": "browser"}, False),
+        ({**APPROVED, "executor": "browser"}, False),
         ({"state": State.PENDING}, False),
         ({**APPROVED, "state": State.DENIED}, False),
         ({**APPROVED, "state": State.EXPIRED}, False),
-        ({**APPROVED, "state": State.CLAIMED, "run": "r"}, False),
-        ({**APPROVED, "state": State.STARTED, "run": "r"}, False),
-        ({**APPROVED, "state": State.DONE, "run": "r"}, False),
-        ({**APPROVED, "state": State.FAILED, "run": "r"}, False),
+        ({**APPROVED, "state": State.CLAIMED, "lease_token": "r"}, False),
+        ({**APPROVED, "state": State.STARTED, "lease_token": "r"}, False),
+        ({**APPROVED, "state": State.DONE, "lease_token": "r"}, False),
+        ({**APPROVED, "state": State.FAILED, "lease_token": "r"}, False),
         ({**APPROVED, "state": State.UNKNOWN}, False),
     ],
-    ids=lambda value: f"{value['state']}-{value.get('runs', 'server')}" if isinstance(value, dict) else str(value),
+    ids=lambda value: f"{value['state']}-{value.get('executor', 'server')}" if isinstance(value, dict) else str(value),
 )
 def test_only_approved_calls_of_the_server_are_left_behind(
     stores: Stores, clock: Clock, fields: dict[str, Any], is_found: bool
@@ -309,7 +309,11 @@ def test_a_call_is_left_behind_by_where_it_is_now(stores: Stores, clock: Clock) 
             assert await store.abandoned(5) == [CHAT]
             lease = await held(store)
             await advance(
-                store, CHAT, asked().call, lambda old, now: claim(old, digest=old.digest, run=lease.token), lease=lease
+                store,
+                CHAT,
+                asked().call,
+                lambda old, now: claim(old, digest=old.digest, lease_token=lease.token),
+                lease=lease,
             )
             await store.release(lease)
             assert await store.abandoned(5) == []

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from sqlalchemy import make_url
 
-from adk_stream_protocol.protocol.call_record import Approval, CallKey, ChatKey, State, decide, take_output
+from adk_stream_protocol.protocol.call_record import CallKey, CallRecord, ChatKey, State, decide, take_output
 from adk_stream_protocol.store.base import Listed, Store, advance, load_results
 from adk_stream_protocol.store.tables import chat_text
 from store.old_worker import old_worker
@@ -23,7 +23,7 @@ async def listed(store: Store, chat: ChatKey = CHAT) -> Listed:
     return (await store.overview([chat]))[chat]
 
 
-async def done(store: Store, call_id: str, result: Any) -> Approval:
+async def done(store: Store, call_id: str, result: Any) -> CallRecord:
     """A browser's call with its output, which the session has."""
     await store.add(asked(call_id, **OPEN_FOR_BROWSER))
     lease = await held(store)
@@ -121,26 +121,26 @@ def test_titles_of_chats_that_look_alike_are_told_apart(stores: Stores, clock: C
 # -- who is waited for ------------------------------------------------------------------------------------------------
 
 
-def denied(found: Approval) -> Approval:
+def denied(found: CallRecord) -> CallRecord:
     return deny(found, 1000.0)
 
 
-def approved(found: Approval) -> Approval:
+def approved(found: CallRecord) -> CallRecord:
     return decide(found, by="ann", approved=True, now=1000.0, browser_s=60)
 
 
-def answered(found: Approval) -> Approval:
+def answered(found: CallRecord) -> CallRecord:
     return take_output(approved(found), by="ann", result={"output": 1}, now=1000.0)
 
 
-def as_it_is(found: Approval) -> Approval:
+def as_it_is(found: CallRecord) -> CallRecord:
     return found
 
 
 OPEN = (State.PENDING, State.APPROVED)
 
 # what was asked, what became of it, and how long it waits: for ever, never, or until then
-WAITING: dict[str, tuple[dict[str, Any], Callable[[Approval], Approval], float | None]] = {
+WAITING: dict[str, tuple[dict[str, Any], Callable[[CallRecord], CallRecord], float | None]] = {
     "a question": ({}, as_it_is, None),
     "a question with a deadline": ({"deadline": 1600.0, "browser_deadline": 5.0}, as_it_is, 1600.0),
     "a question that is denied": ({"deadline": 1600.0}, denied, 0),
@@ -229,12 +229,12 @@ def test_a_result_is_read_with_its_chat_until_it_is_delivered(stores: Stores, cl
             await store.add(asked("call-2", **OPEN_FOR_BROWSER))
             await advance(store, CHAT, CallKey("inv-1", "call-2"), lambda found, _: answered(found))
             for found in (await store.read(CHAT), (await store.acquire(CHAT, 10)).snapshot):
-                first, second = found.approvals
+                first, second = found.records
                 assert (first.state, first.result, first.delivered) == (State.DONE, None, True)
                 assert first.lacks_result
                 assert (second.result, second.delivered) == ({"output": 1}, False)
                 assert not second.lacks_result
-            (alone,) = (await store.read(CHAT, ended.call)).approvals
+            (alone,) = (await store.read(CHAT, ended.call)).records
             assert (alone.result, alone.delivered) == (ended.result, True)
 
     run(scenario)
@@ -248,7 +248,7 @@ def test_results_are_read_by_their_calls(stores: Stores, clock: Clock) -> None:
             assert await store.results(CHAT, calls[1:3]) == {calls[1]: {"output": 1}, calls[2]: {"output": 2}}
             assert await store.results(OTHER_CHAT, calls) == {}
             assert await store.results(CHAT, []) == {}
-            records = {found.call: found for found in (await store.read(CHAT)).approvals}
+            records = {found.call: found for found in (await store.read(CHAT)).records}
             await load_results(store, CHAT, records, [*calls[:2], CallKey("inv-1", "unknown")])
             assert [records[call].result for call in calls] == [{"output": 0}, {"output": 1}, None, None]
 
@@ -272,13 +272,13 @@ def test_results_of_older_versions_are_left_out_too_and_read_once_more(databases
             await old.add("call-1")
             await old.move("call-1", state="done", result=large)
             async with databases.open(clock) as store:
-                (found,) = (await store.read(CHAT)).approvals
+                (found,) = (await store.read(CHAT)).records
                 assert (found.result, found.delivered) == (large, None)
                 await store.release(await held(store), [found.call])
-                assert (await store.read(CHAT)).approvals[0].lacks_result
+                assert (await store.read(CHAT)).records[0].lacks_result
                 await store.release(await held(store))
                 assert await brief_sizes(databases.url) == [True]
-                assert (await store.read(CHAT)).approvals[0].lacks_result
+                assert (await store.read(CHAT)).records[0].lacks_result
                 assert await store.results(CHAT, [found.call]) == {found.call: large}
                 assert (await old.read("call-1"))["result"] == large
 

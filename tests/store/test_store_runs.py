@@ -8,8 +8,8 @@ import pytest
 from sqlalchemy import Engine, Pool, event
 
 from adk_stream_protocol.protocol.call_record import (
-    Approval,
     CallKey,
+    CallRecord,
     NotAllowed,
     State,
     claim,
@@ -37,11 +37,11 @@ def test_whoever_asks_for_a_chat_is_shown_its_calls_and_the_time_also_if_it_is_h
             first = await store.acquire(CHAT, 10)
             assert first.lease is not None
             assert first == Acquired(Lease(CHAT, first.lease.token), await store.read(CHAT))
-            assert first.snapshot.approvals == calls
+            assert first.snapshot.records == calls
             clock.now = 1001.5
             second = await store.acquire(CHAT, 10)
             assert second.lease is None
-            assert (second.snapshot.approvals, second.snapshot.now) == (calls, 1001.5)
+            assert (second.snapshot.records, second.snapshot.now) == (calls, 1001.5)
             assert await store.renew(first.lease, 10)
 
     run(scenario)
@@ -60,7 +60,7 @@ def test_what_is_to_change_is_written_also_if_the_chat_is_held(stores: Stores, c
             got = await store.acquire(CHAT, 10, [(asked("call-1"), first), (asked("call-3"), third)])
             assert (got.lease is not None) is is_free
             assert got.snapshot == await store.read(CHAT)
-            assert got.snapshot.approvals == [first, asked("call-2"), third]
+            assert got.snapshot.records == [first, asked("call-2"), third]
             assert sorted((await trail(store))[3:]) == ["approved", "denied"]
             assert (await store.audit(CHAT))[-1].at == 1001.0
 
@@ -77,7 +77,7 @@ def test_a_change_that_somebody_has_overtaken_is_left_out_and_the_others_are_not
             names = ("call-1", "never asked", "call-2")
             got = await store.acquire(CHAT, 10, [(asked(name), approve(asked(name), 1001.0)) for name in names])
             assert got.lease is not None
-            assert got.snapshot.approvals == [denied, approve(asked("call-2"), 1001.0)]
+            assert got.snapshot.records == [denied, approve(asked("call-2"), 1001.0)]
             assert await trail(store) == ["pending", "pending", "denied", "approved"]
 
     run(scenario)
@@ -91,7 +91,7 @@ def test_whoever_takes_the_chat_sees_what_it_has_changed_itself(stores: Stores, 
             await store.add(late)
             clock.now = 1005.0
             got = await store.acquire(CHAT, 10, [(late, expire(late, now=clock.now))])
-            assert [each.state for each in got.snapshot.approvals] == [State.EXPIRED]
+            assert [each.state for each in got.snapshot.records] == [State.EXPIRED]
 
     run(scenario)
 
@@ -99,9 +99,9 @@ def test_whoever_takes_the_chat_sees_what_it_has_changed_itself(stores: Stores, 
 # -- several moves in one write ---------------------------------------------------------------------------------------
 
 
-def taken_up(approved: Approval, token: str) -> tuple[Approval, Approval]:
-    claimed = claim(approved, digest=approved.digest, run=token)
-    return claimed, start(claimed, run=token)
+def taken_up(approved: CallRecord, token: str) -> tuple[CallRecord, CallRecord]:
+    claimed = claim(approved, digest=approved.digest, lease_token=token)
+    return claimed, start(claimed, lease_token=token)
 
 
 def test_several_steps_are_one_write_and_a_line_of_the_trail_each(stores: Stores, clock: Clock) -> None:
@@ -113,7 +113,7 @@ def test_several_steps_are_one_write_and_a_line_of_the_trail_each(stores: Stores
             lease = await held(store)
             claimed, started = taken_up(approved, lease.token)
             assert await store.compare_and_set(approved, claimed, started, lease=lease)
-            assert (await store.read(CHAT)).approvals == [started]
+            assert (await store.read(CHAT)).records == [started]
             assert started.version == 3
             entries = await store.audit(CHAT)
             assert [entry.state for entry in entries] == ["pending", "approved", "claimed", "started"]
@@ -134,7 +134,7 @@ def test_of_several_steps_none_is_written_by_who_came_second_or_lost_the_chat(st
             assert not await store.compare_and_set(approved, *steps, lease=other)
             clock.now += 10
             assert not await store.compare_and_set(approved, *steps, lease=lease)
-            assert (await store.read(CHAT)).approvals == [approved]
+            assert (await store.read(CHAT)).records == [approved]
             assert await trail(store) == ["approved"]
 
     run(scenario)
@@ -148,15 +148,19 @@ def test_of_the_old_and_the_new_holder_only_the_new_one_starts_the_tool(stores: 
             call = asked().call
             await store.add(asked(state=State.APPROVED, approved=True, decided_at=1000.0, decided_by="ann"))
             old = await held(store)
-            await advance(store, CHAT, call, lambda it, now: claim(it, digest=it.digest, run=old.token), lease=old)
+            await advance(
+                store, CHAT, call, lambda it, now: claim(it, digest=it.digest, lease_token=old.token), lease=old
+            )
             clock.now += 10
             new = await held(store)
             await advance(store, CHAT, call, lambda it, now: lose_run(it, living_run=new.token), lease=new)
-            await advance(store, CHAT, call, lambda it, now: claim(it, digest=it.digest, run=new.token), lease=new)
+            await advance(
+                store, CHAT, call, lambda it, now: claim(it, digest=it.digest, lease_token=new.token), lease=new
+            )
             with pytest.raises(NotAllowed):
-                await advance(store, CHAT, call, lambda it, now: start(it, run=old.token), lease=old)
-            await advance(store, CHAT, call, lambda it, now: start(it, run=new.token), lease=new)
-            await advance(store, CHAT, call, lambda it, now: finish(it, run=new.token, result=1), lease=new)
+                await advance(store, CHAT, call, lambda it, now: start(it, lease_token=old.token), lease=old)
+            await advance(store, CHAT, call, lambda it, now: start(it, lease_token=new.token), lease=new)
+            await advance(store, CHAT, call, lambda it, now: finish(it, lease_token=new.token, result=1), lease=new)
             assert [entry.state for entry in await store.audit(CHAT)].count("started") == 1
 
     run(scenario)
@@ -166,7 +170,7 @@ def test_of_the_old_and_the_new_holder_only_the_new_one_starts_the_tool(stores: 
 
 
 async def marks(store: Store) -> list[bool | None]:
-    return [approval.delivered for approval in (await store.read(CHAT)).approvals]
+    return [approval.delivered for approval in (await store.read(CHAT)).records]
 
 
 @pytest.mark.parametrize("given", [True, False, None])
@@ -217,7 +221,7 @@ def test_only_the_calls_that_were_delivered_are_marked(stores: Stores, clock: Cl
             lease = await held(store)
             await store.release(lease, [*keys, CallKey("inv-2", "call-2"), CallKey("inv-1", "never asked")])
             assert await marks(store) == [True, False, True]
-            assert not any(approval.delivered for approval in (await store.read(OTHER_CHAT)).approvals)
+            assert not any(approval.delivered for approval in (await store.read(OTHER_CHAT)).records)
             assert await states(store) == ["pending"] * 3
             assert await trail(store) == ["pending"] * 3
             assert not await store.renew(lease, 10)

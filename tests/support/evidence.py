@@ -10,7 +10,7 @@ from google.adk.models.llm_request import LlmRequest
 from google.adk.sessions import BaseSessionService
 from starlette.types import ASGIApp
 
-from adk_stream_protocol.protocol.call_record import Approval, CallKey, ChatKey
+from adk_stream_protocol.protocol.call_record import CallKey, CallRecord, ChatKey
 from adk_stream_protocol.store.base import AuditEntry, Store
 from support.asgi import exchange
 from support.records import read_whole
@@ -50,7 +50,7 @@ class World:
 
     chat: ChatKey
     runs: Sequence[ToolRun] = ()
-    records: Sequence[Approval] = ()
+    records: Sequence[CallRecord] = ()
     audit: Sequence[AuditEntry] = ()
     events: Sequence[Event] = ()
     requests: Sequence[LlmRequest] = ()

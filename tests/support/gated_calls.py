@@ -13,7 +13,7 @@ from adk_stream_protocol.adk.calls.gated_call import GatedCall
 from adk_stream_protocol.adk.calls.leased_chat import LeasedChat
 from adk_stream_protocol.errors import StoreUnavailable
 from adk_stream_protocol.protocol import call_record
-from adk_stream_protocol.protocol.call_record import Approval, CallKey, ChatKey
+from adk_stream_protocol.protocol.call_record import CallKey, CallRecord, ChatKey
 from adk_stream_protocol.store.base import Lease, Snapshot
 from adk_stream_protocol.store.memory import MemoryStore
 
@@ -46,13 +46,13 @@ class Recorder(MemoryStore):
             raise StoreUnavailable
         return await super().read(chat, call)
 
-    async def add(self, approval: Approval) -> bool:
+    async def add(self, approval: CallRecord) -> bool:
         await self.is_free.wait()
         if self.failures:
             raise self.failures.pop(0)
         return await super().add(approval)
 
-    async def compare_and_set(self, old: Approval, *steps: Approval, lease: Lease | None = None) -> bool:
+    async def compare_and_set(self, old: CallRecord, *steps: CallRecord, lease: Lease | None = None) -> bool:
         await self.is_free.wait()
         if self.failures:
             raise self.failures.pop(0)
@@ -85,13 +85,13 @@ class Gate:
             arguments=arguments,
         )
 
-    async def stored(self) -> Approval:
-        (found,) = (await MemoryStore.read(self.store, CHAT)).approvals
+    async def stored(self) -> CallRecord:
+        (found,) = (await MemoryStore.read(self.store, CHAT)).records
         return msgspec.structs.replace(found, delivered=False)
 
-    async def change(self, **fields: Any) -> Approval:
+    async def change(self, **fields: Any) -> CallRecord:
         """By another worker: the run does not know."""
-        old = (await MemoryStore.read(self.store, CHAT)).approvals[0]
+        old = (await MemoryStore.read(self.store, CHAT)).records[0]
         new = msgspec.structs.replace(old, version=old.version + 1, **fields)
         assert await MemoryStore.compare_and_set(self.store, old, new)
         return new

@@ -11,7 +11,7 @@ from adk_stream_protocol import ApprovalPolicy
 from adk_stream_protocol.adk.calls.gate import ApprovalGate
 from adk_stream_protocol.adk.calls.leased_chat import LeasedChat
 from adk_stream_protocol.chat.leases import Change, ChatLeases
-from adk_stream_protocol.protocol.call_record import Approval, CallKey, ChatKey, State
+from adk_stream_protocol.protocol.call_record import CallKey, CallRecord, ChatKey, State
 from adk_stream_protocol.store.base import Acquired, Lease, Snapshot
 from adk_stream_protocol.store.memory import MemoryStore
 
@@ -41,7 +41,7 @@ class Store(MemoryStore):
         self._reach("acquire")
         return await super().acquire(chat, lasts_s, changes)
 
-    async def compare_and_set(self, old: Approval, *steps: Approval, lease: Lease | None = None) -> bool:
+    async def compare_and_set(self, old: CallRecord, *steps: CallRecord, lease: Lease | None = None) -> bool:
         self._reach("set")
         return await super().compare_and_set(old, *steps, lease=lease)
 
@@ -54,8 +54,8 @@ class Store(MemoryStore):
         self._reach("release")
         await super().release(lease, delivered, title)
 
-    async def the_call(self) -> Approval:
-        return (await self.read(CHAT)).approvals[0]
+    async def the_call(self) -> CallRecord:
+        return (await self.read(CHAT)).records[0]
 
 
 class Running:
@@ -98,5 +98,5 @@ def logged(caplog: pytest.LogCaptureFixture) -> list[str]:
     return [entry.getMessage() for entry in caplog.records if entry.levelno >= logging.ERROR]
 
 
-def approved(now: float = 0.0, call_id: str = "1", **fields: Any) -> Approval:
+def approved(now: float = 0.0, call_id: str = "1", **fields: Any) -> CallRecord:
     return record(call_id, State.APPROVED, approved=True, decided_at=now, decided_by="ann", **fields)

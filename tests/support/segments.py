@@ -17,7 +17,7 @@ from adk_stream_protocol.adk.translate.translator import Translator
 from adk_stream_protocol.chat.answers import Answered, MessageToContinue, continue_message, encode_recorded_outcome
 from adk_stream_protocol.chunk_log import ChunkLog
 from adk_stream_protocol.protocol.answers import Answer
-from adk_stream_protocol.protocol.call_record import Approval, State
+from adk_stream_protocol.protocol.call_record import CallRecord, State
 from adk_stream_protocol.protocol.chunks import encode_chunks
 from adk_stream_protocol.store.base import Lease, Snapshot
 
@@ -28,11 +28,11 @@ RUN_CONFIG = RunConfig()
 IDS = MessageIds(user_message_id="u1", message_id="m1")
 
 
-def browsers(id: str = "1", state: State = State.APPROVED, **fields: Any) -> Approval:
-    return record(id, state, runs="browser", **fields)
+def browsers(id: str = "1", state: State = State.APPROVED, **fields: Any) -> CallRecord:
+    return record(id, state, executor="browser", **fields)
 
 
-def played(id: str = "1") -> Approval:
+def played(id: str = "1") -> CallRecord:
     return browsers(id, State.DONE, result={"output": {"plays": 1}})
 
 
@@ -57,7 +57,7 @@ def written(log: ChunkLog) -> list[tuple[str, str | None]]:
 class Segment:
     """The message of these events, with these records, as it goes on after answers to some of its calls."""
 
-    def __init__(self, events: list[Event], *records: Approval) -> None:
+    def __init__(self, events: list[Event], *records: CallRecord) -> None:
         self.events = events
         self.leased = LeasedChat.taken(Lease(CHAT, "run-1"), Snapshot(records, 0.0))
         with ThreadPoolExecutor() as elsewhere:  # in a loop of its own: most tests have one already

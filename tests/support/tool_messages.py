@@ -5,7 +5,7 @@ from typing import Any
 import msgspec
 
 from adk_stream_protocol.adk.translate.tool_parts import ToolParts
-from adk_stream_protocol.protocol.call_record import Approval, CallKey
+from adk_stream_protocol.protocol.call_record import CallKey, CallRecord
 from adk_stream_protocol.protocol.chunks import AnyChunk
 from adk_stream_protocol.protocol.writer import ChunkWriter
 
@@ -25,7 +25,7 @@ def types(chunks: list[AnyChunk] | None) -> list[str]:
 
 
 class Message:
-    def __init__(self, *records: Approval, style: Any = "approval-request", sdk_version: Any = 6) -> None:
+    def __init__(self, *records: CallRecord, style: Any = "approval-request", sdk_version: Any = 6) -> None:
         self.writer = ChunkWriter(sdk_version=sdk_version)
         self.tools = ToolParts(self.writer, style)
         self.writer.start("m1")

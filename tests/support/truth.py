@@ -11,7 +11,7 @@ from typing import Any
 
 from google.adk.events import Event
 
-from adk_stream_protocol.protocol.call_record import Approval, CallKey
+from adk_stream_protocol.protocol.call_record import CallKey, CallRecord
 from adk_stream_protocol.store.base import AuditEntry
 from support.evidence import ClientStream, Said, World
 from support.tool_log import ToolRun
@@ -45,7 +45,7 @@ class _Call:
     asked_with: Any
     trail: Sequence[AuditEntry]
     runs: Sequence[ToolRun]
-    record: Approval | None
+    record: CallRecord | None
     is_kept: bool
     """It stands in the session, and no rewind has taken it back."""
     told: Any

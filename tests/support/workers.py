@@ -12,7 +12,7 @@ from google.adk.sessions import BaseSessionService, InMemorySessionService
 
 from adk_stream_protocol import ChatBridge
 from adk_stream_protocol.protocol import call_record
-from adk_stream_protocol.protocol.call_record import Approval, ChatKey, State
+from adk_stream_protocol.protocol.call_record import CallRecord, ChatKey, State
 from adk_stream_protocol.store.base import AuditEntry, advance
 from adk_stream_protocol.store.memory import MemoryStore
 from adk_stream_protocol.testing import Answer, ScriptedModel
@@ -55,7 +55,7 @@ class Workers:
         bridge = self.bridge(**options)
         return Page(Conversation(app_of(bridge), bridge))
 
-    async def records(self) -> list[Approval]:
+    async def records(self) -> list[CallRecord]:
         return await read_whole(self.store, CHAT)
 
     async def states(self) -> list[State]:

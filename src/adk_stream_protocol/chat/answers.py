@@ -12,7 +12,7 @@ import msgspec
 
 from ..adk.calls.client_tools import fits
 from ..adk.calls.leased_chat import LeasedChat
-from ..adk.calls.resumption import outcome_events, parking_events, plan_resumption
+from ..adk.calls.resumption import outcome_events, plan_resumption, question_events
 from ..adk.calls.session_calls import Events, SessionCall, find_session_calls
 from ..adk.event_parts import REQUEST_INPUT
 from ..adk.request.request_run import RunRequest
@@ -26,7 +26,7 @@ from ..limits import Limits
 from ..loop_share import LoopShare
 from ..protocol import call_record
 from ..protocol.answers import Answer, decode_answers
-from ..protocol.call_record import Approval, CallKey, ChatKey, NotAllowed, State
+from ..protocol.call_record import CallKey, CallRecord, ChatKey, NotAllowed, State
 from ..protocol.chunks import AnyChunk, Error, Start, encode_chunks, encode_json
 from ..protocol.digest import canonical_json
 from ..protocol.fold import MessageFold, UIMessage
@@ -70,11 +70,11 @@ async def read_answers(
     session = await chat.load()
     if session is None:
         raise NotFound
-    asked = await find_session_calls(chat, [*session.events, *announced], snapshot.approvals)
+    asked = await find_session_calls(chat, [*session.events, *announced], snapshot.records)
     # In chats of older versions a call's id means something within its message only.
     in_message = [call for call in asked if call.message_id == turn.message_id]
     decoded = decode_answers(turn.answers or (), in_message or asked)
-    repeated = {answer.asked.key: answer.asked.approval for answer in decoded if answer.result is not None}
+    repeated = {answer.asked.key: answer.asked.record for answer in decoded if answer.result is not None}
     await load_results(store, chat.key, repeated, repeated)
     answers = [answer for answer in decoded if not _is_another_output(answer, repeated)]
     if not answers:
@@ -92,23 +92,23 @@ async def read_answers(
 
 
 async def with_results(
-    store: Store, chat: ChatKey, calls: Sequence[SessionCall], records: dict[CallKey, Approval]
+    store: Store, chat: ChatKey, calls: Sequence[SessionCall], records: dict[CallKey, CallRecord]
 ) -> list[SessionCall]:
     """The calls and their records, with the results that were delivered before."""
     await load_results(store, chat, records, [call.key for call in calls])
-    return [replace(call, approval=records.get(call.key, call.approval)) for call in calls]
+    return [replace(call, record=records.get(call.key, call.record)) for call in calls]
 
 
 def _is_another_output(answer: Answer[SessionCall], records: Records) -> bool:
     """Another output for a call that has one. To send the same again is to ask what became of it."""
     call = answer.asked
-    if answer.result is None or call.approval.state is not State.DONE or not call.has_result:
+    if answer.result is None or call.record.state is not State.DONE or not call.has_result:
         return False
     return canonical_json(answer.result) != canonical_json(records[call.key].result)
 
 
 def _check_output(answer: Answer[SessionCall], limits: Limits) -> None:
-    if answer.asked.approval.is_final:
+    if answer.asked.record.is_final:
         return
     if len(encode_json([answer.result, answer.payload])) > limits.max_output_bytes:
         raise RequestTooLarge("The output of a tool is too large.")
@@ -119,13 +119,13 @@ def _check_output(answer: Answer[SessionCall], limits: Limits) -> None:
     if (
         answer.result is not None
         and "output" in answer.result
-        and not fits(answer.result["output"], answer.asked.approval.output_schema)
+        and not fits(answer.result["output"], answer.asked.record.output_schema)
     ):
         raise OutputDoesNotFit
 
 
 async def _changes(store: Store, answer: Answer[SessionCall], now: float, browser_s: float) -> list[Change]:
-    found = answer.asked.approval
+    found = answer.asked.record
     user = found.chat.user_id
     steps = [found]
     if answer.approved is not None:
@@ -178,7 +178,7 @@ async def encode_recorded_outcome(
 def was_told_before(log: ChunkLog, taken: Answered) -> bool:
     """Whether an earlier segment than the log's has an outcome that these answers ask for. What a browser has run, it
     knows itself."""
-    asked = {answer.asked.wire_id for answer in taken.answers if answer.asked.approval.runs == "server"}
+    asked = {answer.asked.wire_id for answer in taken.answers if answer.asked.record.executor == "server"}
     return not asked.isdisjoint(ended_calls(log.earlier))
 
 
@@ -232,7 +232,7 @@ async def continue_message(
     records, events = leased.records, list(message.events)
     earlier = await replay(translator, chat, events, ids.message_id or "", _as_if_unanswered(records, taken_up))
     # What has ended by itself, the client was told at the end of the segment before, unless it asks again.
-    told = {call.key for call in undelivered if call.approval.runs == "server" and call.approval.state in _ENDED}
+    told = {call.key for call in undelivered if call.record.executor == "server" and call.record.state in _ENDED}
     known = known_outputs(answers, records) | (told - answered)
     resumption = plan_resumption(_in_whole_steps(undelivered, calls), ids)
     opening = translator.new_segment(message.start_id, records, taken_up, known)
@@ -245,7 +245,7 @@ async def continue_message(
         ids=ids,
         opening=opening,
         contents=resumption.messages,
-        appended=[*parking_events(undelivered), *outcome_events(unasked), *resumption.appended],
+        appended=[*question_events(undelivered), *outcome_events(unasked), *resumption.appended],
         answered=taken_up,
         outputs=resumption.outputs,
         **run_options,
@@ -263,9 +263,9 @@ def _in_whole_steps(undelivered: Sequence[SessionCall], calls: Sequence[SessionC
     open_steps = {
         call.asked_by.id
         for call in calls
-        if call.approval.runs == "browser" and not call.has_result and not call.approval.is_final
+        if call.record.executor == "browser" and not call.has_result and not call.record.is_final
     }
-    return [call for call in undelivered if call.approval.runs == "server" or call.asked_by.id not in open_steps]
+    return [call for call in undelivered if call.record.executor == "server" or call.asked_by.id not in open_steps]
 
 
 def new_log() -> ChunkLog:
@@ -294,19 +294,19 @@ async def _encoded(chunks: Iterable[AnyChunk]) -> list[bytes]:
 
 
 def _is_free_for_browser(call: SessionCall) -> bool:
-    return call.approval.runs == "browser" and call.approval.state is State.APPROVED
+    return call.record.executor == "browser" and call.record.state is State.APPROVED
 
 
-def _as_if_unanswered(records: Records, calls: Collection[CallKey]) -> dict[CallKey, Approval]:
+def _as_if_unanswered(records: Records, calls: Collection[CallKey]) -> dict[CallKey, CallRecord]:
     """The records as the client knew them when the last segment ended."""
 
-    def unanswered(record: Approval) -> Approval:
+    def unanswered(record: CallRecord) -> CallRecord:
         return msgspec.structs.replace(record, state=State.PENDING, approved=None, payload=None)
 
     return {key: unanswered(found) if key in calls else found for key, found in records.items()}
 
 
-def known_outputs(answers: Sequence[Answer[SessionCall]], records: Mapping[CallKey, Approval]) -> set[CallKey]:
+def known_outputs(answers: Sequence[Answer[SessionCall]], records: Mapping[CallKey, CallRecord]) -> set[CallKey]:
     """The calls whose recorded output these answers have brought."""
     return {
         answer.asked.key
@@ -335,7 +335,7 @@ async def deliver_outcomes(store: Store, chat: Chat, leased: LeasedChat) -> None
     session = await chat.load()
     if session is not None:
         calls = await find_session_calls(chat, session.events, leased.records.values())
-        ended = [call for call in calls if call.approval.is_final]
+        ended = [call for call in calls if call.record.is_final]
         owed = [call for call in ended if call.is_undelivered]  # some again: a rewind has taken their results back
         owed = await with_results(store, chat.key, owed, leased.records)
         await chat.append(outcome_events(owed), session)
@@ -345,7 +345,7 @@ async def deliver_outcomes(store: Store, chat: Chat, leased: LeasedChat) -> None
 async def deliver_again(store: Store, chat: Chat, leased: LeasedChat, kept: "list[Event]") -> None:
     """A rewind takes back all that came after some words, and so the late results of calls that it leaves."""
     calls = await find_session_calls(chat, kept, leased.records.values())
-    owed = [call for call in calls if call.is_undelivered and call.approval.is_final]
+    owed = [call for call in calls if call.is_undelivered and call.record.is_final]
     await chat.append(outcome_events(await with_results(store, chat.key, owed, leased.records)))
 
 
@@ -356,19 +356,19 @@ async def refuse_call(store: Store, chat: ChatKey, call: CallKey, reason: str) -
         await advance(store, chat, call, lambda found, now: call_record.refuse(found, reason=reason, now=now))
 
 
-async def park_calls(store: Store, chat: Chat, leased: LeasedChat) -> None:
+async def leave_calls_pending(store: Store, chat: Chat, leased: LeasedChat) -> None:
     """A live session has ended. What it has asked is left as request mode would have left it."""
-    recorded = {found.call: found for found in (await store.read(chat.key)).approvals}
+    recorded = {found.call: found for found in (await store.read(chat.key)).records}
     session = await chat.load() if any(found.approval_id for found in recorded.values()) else None
     if session is not None:
         asked = await find_session_calls(chat, session.events, recorded.values())
         # ADK has held results back for siblings that have none yet. Where there is none, whoever has brought the
         # end about goes on with the call right away, and the model is to hear of it then.
-        waiting = {call.asked_by.id for call in asked if not call.has_result and not call.approval.is_final}
-        ended = [call for call in asked if call.is_undelivered and call.approval.is_final]
+        waiting = {call.asked_by.id for call in asked if not call.has_result and not call.record.is_final}
+        ended = [call for call in asked if call.is_undelivered and call.record.is_final]
         ended = [call for call in ended if call.asked_by.id in waiting]
         delivered = {call.key for call in ended}
-        parked = parking_events(call for call in asked if call.key not in delivered)
+        parked = question_events(call for call in asked if call.key not in delivered)
         ended = await with_results(store, chat.key, ended, recorded)
         await chat.append([*parked, *outcome_events(ended)], session)
         leased.delivered |= delivered

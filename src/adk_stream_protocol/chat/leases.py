@@ -16,14 +16,14 @@ from ..adk.live.live_run import LiveRun
 from ..adk.request.request_run import RequestRun
 from ..errors import Restarting, TooMany
 from ..protocol import call_record
-from ..protocol.call_record import Approval, CallKey, ChatKey, NotAllowed, State
+from ..protocol.call_record import CallKey, CallRecord, ChatKey, NotAllowed, State
 from ..store.base import Lease, Step, Store, advance
 from .lease_keeper import LeaseKeeper
 
 logger = logging.getLogger(__name__)
 
 Run = RequestRun | LiveRun
-Change = tuple[Approval, Approval]
+Change = tuple[CallRecord, CallRecord]
 
 _NOT_TAKEN_UP = "This call was not run: the server failed before it began."
 _TAKEN_BACK = "This call was not run: what the user had said was taken back."
@@ -123,10 +123,10 @@ class ChatLeases:
         """Calls of a run that was lost, and approvals that nobody has acted on for too long."""
         token, recover_s = leased.lease.token, self._policy.recover_s
 
-        def lose(found: Approval, _: float) -> Approval:
+        def lose(found: CallRecord, _: float) -> CallRecord:
             return call_record.lose_run(found, living_run=token)
 
-        def expire(found: Approval, now: float) -> Approval:
+        def expire(found: CallRecord, now: float) -> CallRecord:
             return call_record.expire_unclaimed(found, now=now, recover_s=recover_s)
 
         for call, found in list(leased.records.items()):
@@ -235,7 +235,7 @@ class ChatLeases:
         result = {"response": {"error": text}, "state": {}}
         for call in calls:
             found = leased.records.get(call)
-            if found is None or found.runs != "server" or found.state not in (State.APPROVED, State.CLAIMED):
+            if found is None or found.executor != "server" or found.state not in (State.APPROVED, State.CLAIMED):
                 continue
             await self._settle(
                 leased,
@@ -248,7 +248,7 @@ class ChatLeases:
         """Calls that a rewind took back are not among those of the session any more: nobody goes on with them, nobody
         is asked about them, and the session is owed nothing."""
 
-        def refuse(found: Approval, now: float) -> Approval:
+        def refuse(found: CallRecord, now: float) -> CallRecord:
             return call_record.refuse(found, reason=_NO_MORE, now=now)
 
         gone = [call for call, found in leased.records.items() if call not in made and found.delivered is not True]
@@ -259,7 +259,7 @@ class ChatLeases:
         leased.delivered |= {call for call in gone if leased.records[call].is_final}
 
     async def _refuse_unasked(self, leased: LeasedChat) -> None:
-        def deny(found: Approval, now: float) -> Approval:
+        def deny(found: CallRecord, now: float) -> CallRecord:
             return call_record.decide(found, by=leased.key.user_id, approved=False, now=now, reason=_NOT_ASKED)
 
         for call in leased.unasked:

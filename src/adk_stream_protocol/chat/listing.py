@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, TypedDict
 from ..adk.calls.session_calls import open_questions
 from ..adk.session import Chat
 from ..adk.title import title_of
-from ..protocol.call_record import Approval, ChatKey
+from ..protocol.call_record import CallRecord, ChatKey
 from ..protocol.turn import is_chat_id
 from ..store.base import Listed, Store
 
@@ -84,7 +84,7 @@ class ChatList:
             logger.error("a chat's title was not found: %s", type(error).__qualname__)
             return Listed()
 
-    async def _record(self, key: ChatKey, title: str, questions: Sequence[Approval]) -> None:
+    async def _record(self, key: ChatKey, title: str, questions: Sequence[CallRecord]) -> None:
         """Only the holder of a chat's lease writes its calls down: a run may be about to ask one of these itself. Where
         one runs, the next list looks again."""
         lease, snapshot = await self._store.acquire(key, _RECORDING_S)

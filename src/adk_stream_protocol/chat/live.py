@@ -18,7 +18,7 @@ from ..limits import Limits
 from ..protocol.call_record import ChatKey
 from ..protocol.turn import Turn
 from ..store.base import Store
-from .answers import deliver_outcomes, park_calls, refuse_call
+from .answers import deliver_outcomes, leave_calls_pending, refuse_call
 from .leases import ChatLeases
 from .prepared import Prepared, presentation
 from .segments import Segments
@@ -119,7 +119,7 @@ class LiveChats:
             LiveServices(
                 new_message=lambda: LiveMessage(self._segments.new_translator(chat, ids), shown=ids),
                 refuse=lambda call, reason: refuse_call(self._store, chat.key, call, reason),
-                park=lambda: park_calls(self._store, chat, leased),
+                park=lambda: leave_calls_pending(self._store, chat, leased),
                 let_go=lambda: self._ended(leased),
             ),
             self._listeners[chat.key],

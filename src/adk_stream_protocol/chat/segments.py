@@ -72,7 +72,7 @@ class Segments:
 
     async def records(self, chat: ChatKey, calls: Collection[CallKey] | None = None) -> Records:
         """All of the chat's; with the results of these calls, or of all."""
-        records = {record.call: record for record in (await self._store.read(chat)).approvals}
+        records = {record.call: record for record in (await self._store.read(chat)).records}
         await load_results(self._store, chat, records, list(records) if calls is None else calls)
         return records
 
@@ -87,7 +87,7 @@ class Segments:
         if lost is None:
             await self._leases.end(leased)
             return
-        prepared = decode_prepared(lost.approval.prepared)
+        prepared = decode_prepared(lost.record.prepared)
         await self.go_on(chat, leased, Asked(lost.message_id, lost.message_id, prepared), events, calls)
 
     @asynccontextmanager

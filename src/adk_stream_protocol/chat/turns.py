@@ -214,7 +214,7 @@ class ChatTurns:
         except StoreUnavailable:
             raise StoreUnavailable(_NOT_KNOWN) from None
         for call in (answer.asked for answer in taken.answers):
-            if call.key not in records or records[call.key].version == call.approval.version:
+            if call.key not in records or records[call.key].version == call.record.version:
                 raise StoreUnavailable
 
     async def _go_on(

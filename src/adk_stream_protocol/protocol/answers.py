@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Generic, TypeVar, cast
 
-from .call_record import Approval, CallKey, State
+from .call_record import CallKey, CallRecord, State
 from .digest import is_what_was_shown, shown_arguments
 
 CONFIRMATION = "adk_request_confirmation"
@@ -25,11 +25,11 @@ class AskedCall:
 
     wire_id: str
     approval_id: str | None
-    approval: Approval
+    record: CallRecord
 
     @property
     def key(self) -> CallKey:
-        return self.approval.call
+        return self.record.call
 
 
 _Asked = TypeVar("_Asked", bound=AskedCall)
@@ -49,7 +49,7 @@ class Answer(Generic[_Asked]):
     @property
     def counts(self) -> bool:
         """An output without an approval for a call that needs one says nothing."""
-        return self.approved is not None or self.asked.approval.state is not State.PENDING
+        return self.approved is not None or self.asked.record.state is not State.PENDING
 
 
 def decode_answers(parts: Iterable[Part], asked: Sequence[_Asked]) -> list[Answer[_Asked]]:
@@ -62,11 +62,13 @@ def decode_answers(parts: Iterable[Part], asked: Sequence[_Asked]) -> list[Answe
     for part in parts:
         decision = _decision(part, by_call, by_approval)
         # A question stays answered in the client's message, also when the call that it was about has its result.
-        if decision is not None and not (decision.asked.approval.runs == "server" and decision.asked.wire_id in ended):
+        if decision is not None and not (
+            decision.asked.record.executor == "server" and decision.asked.wire_id in ended
+        ):
             answers[decision.asked.key] = decision
     for part in parts:
         call = by_call.get(_text(part.get("toolCallId")))
-        if call is None or call.approval.runs != "browser" or not _shows_what_was_asked(part.get("input"), call):
+        if call is None or call.record.executor != "browser" or not _shows_what_was_asked(part.get("input"), call):
             continue
         decided = answers.get(call.key, Answer(asked=call))
         result = _result(part, call, decided)
@@ -93,7 +95,7 @@ def _decision(part: Part, by_call: Mapping[str, _Asked], by_approval: Mapping[st
     if kind == CONFIRMATION:
         call = by_approval.get(call_id)
         original = _dict(_dict(part.get("input")).get("originalFunctionCall"))
-        if call is None or original.get("name", call.approval.tool) != call.approval.tool:
+        if call is None or original.get("name", call.record.tool) != call.record.tool:
             return None
         if not _shows_what_was_asked(original.get("args"), call):
             return None
@@ -101,10 +103,10 @@ def _decision(part: Part, by_call: Mapping[str, _Asked], by_approval: Mapping[st
         return _said(call, _dict(said), "confirmed" if state == "output-available" else "approved")
     approval = _dict(part.get("approval"))
     call = by_approval.get(_text(approval.get("id")))
-    if call is None or call.wire_id != call_id or kind != call.approval.tool:
+    if call is None or call.wire_id != call_id or kind != call.record.tool:
         return None
     # With a result the part tells of the past, unless it is the browser's: that may come with its approval.
-    states = ("approval-responded",) if call.approval.runs == "server" else _ANSWERED_BY_BROWSER
+    states = ("approval-responded",) if call.record.executor == "server" else _ANSWERED_BY_BROWSER
     if state not in states or not _shows_what_was_asked(part.get("input"), call):
         return None
     return _said(call, approval, "approved")
@@ -127,7 +129,7 @@ def _decision_in_result(
     call = by_call.get(call_id)
     if call is None or call.approval_id is None:
         return None
-    may_be_output = call.approval.runs == "browser" and call.approval.state is not State.PENDING
+    may_be_output = call.record.executor == "browser" and call.record.state is not State.PENDING
     return None if may_be_output and said.keys() - _WORDS_OF_A_DECISION else _said(call, said, "approved")
 
 
@@ -152,7 +154,7 @@ def _result(part: Part, call: _Asked, decided: Answer[_Asked]) -> dict[str, Any]
         value = _value(part)
         is_decision = _decision_in_result(call.wire_id, value, {call.wire_id: call}, {}) is not None
         return None if is_decision and decided.approved is not None else {"output": value}
-    if _tool_name(part) != call.approval.tool or part.get("preliminary"):
+    if _tool_name(part) != call.record.tool or part.get("preliminary"):
         return None
     match part.get("state"):
         case "output-available" if "output" in part:
@@ -171,7 +173,7 @@ def _tool_name(part: Part) -> str | None:
 
 
 def _shows_what_was_asked(claimed: Any, call: AskedCall) -> bool:
-    return claimed is None or is_what_was_shown(shown_arguments(call.approval.arguments), claimed)
+    return claimed is None or is_what_was_shown(shown_arguments(call.record.arguments), claimed)
 
 
 def _value(part: Part) -> Any:

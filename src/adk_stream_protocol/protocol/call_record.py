@@ -76,14 +76,14 @@ class CallKey(NamedTuple):
     call_id: str
 
 
-class Approval(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class CallRecord(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Everything known about one waiting call. `version` counts its moves."""
 
     chat: ChatKey
     call: CallKey
     tool: str
     arguments: Any
-    runs: Literal["server", "browser"]
+    executor: Literal["server", "browser"] = msgspec.field(name="runs")
     state: State
     asked_at: float
     approval_id: str | None = None
@@ -101,8 +101,8 @@ class Approval(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     decided_by: str | None = None
     reason: str | None = None
     payload: Any = None
-    run: str | None = None
-    """Which run holds the call."""
+    lease_token: str | None = msgspec.field(default=None, name="run")
+    """The lease of the run that executes the call."""
     result: Any = None
     version: int = 0
     # Workers of older versions drop these three when they move a call: nothing may depend on them.
@@ -127,7 +127,7 @@ class Approval(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     def waits(self, now: float) -> bool:
         """Whether somebody is asked, and still has time."""
-        is_open = self.state is State.PENDING or (self.state is State.APPROVED and self.runs == "browser")
+        is_open = self.state is State.PENDING or (self.state is State.APPROVED and self.executor == "browser")
         return is_open and not _is_late(self, now)
 
     @property
@@ -147,7 +147,7 @@ class Approval(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     @property
     def is_answered(self) -> bool:
         """Whether whoever was asked has had their say: a person about a tool of ours, the browser about its own."""
-        return self.is_decided if self.runs == "server" else self.is_final
+        return self.is_decided if self.executor == "server" else self.is_final
 
 
 class NotAllowed(Exception):
@@ -155,7 +155,7 @@ class NotAllowed(Exception):
 
 
 def decide(
-    approval: Approval,
+    record: CallRecord,
     *,
     by: str,
     approved: bool,
@@ -163,105 +163,105 @@ def decide(
     reason: str | None = None,
     payload: Any = None,
     browser_s: float | None = None,
-) -> Approval:
+) -> CallRecord:
     """The person's word. The first one counts; to all others this gives what is recorded. `browser_s`: how long the
     browser has for its output from now on."""
-    if by != approval.chat.user_id:
+    if by != record.chat.user_id:
         raise NotAllowed("decided by somebody else")
-    if approval.is_decided:
-        return approval
+    if record.is_decided:
+        return record
     said: dict[str, Any] = {"approved": approved, "decided_at": now, "decided_by": by, "reason": reason}
-    if _is_late(approval, now):
-        return _moved(approval, Move.EXPIRE, **said)
+    if _is_late(record, now):
+        return _moved(record, Move.EXPIRE, **said)
     if not approved:
-        return _moved(approval, Move.DENY, **said)
-    browser_deadline = now + browser_s if approval.runs == "browser" and browser_s is not None else None
-    return _moved(approval, Move.APPROVE, **said, payload=payload, browser_deadline=browser_deadline)
+        return _moved(record, Move.DENY, **said)
+    browser_deadline = now + browser_s if record.executor == "browser" and browser_s is not None else None
+    return _moved(record, Move.APPROVE, **said, payload=payload, browser_deadline=browser_deadline)
 
 
-def expire(approval: Approval, *, now: float) -> Approval:
+def expire(record: CallRecord, *, now: float) -> CallRecord:
     """Let the deadline count, if it has passed."""
-    if (approval.state, Move.EXPIRE) in TABLE and _is_late(approval, now):
-        return _moved(approval, Move.EXPIRE)
-    return approval
+    if (record.state, Move.EXPIRE) in TABLE and _is_late(record, now):
+        return _moved(record, Move.EXPIRE)
+    return record
 
 
-def expire_unclaimed(approval: Approval, *, now: float, recover_s: float) -> Approval:
+def expire_unclaimed(record: CallRecord, *, now: float, recover_s: float) -> CallRecord:
     """Let an approval of a server's call lapse that nobody has acted on for so long."""
-    is_waiting = approval.runs == "server" and approval.state is State.APPROVED
-    if is_waiting and approval.decided_at is not None and now >= approval.decided_at + recover_s:
-        return _moved(approval, Move.EXPIRE)
-    return approval
+    is_waiting = record.executor == "server" and record.state is State.APPROVED
+    if is_waiting and record.decided_at is not None and now >= record.decided_at + recover_s:
+        return _moved(record, Move.EXPIRE)
+    return record
 
 
-def claim(approval: Approval, *, digest: str, run: str) -> Approval:
+def claim(record: CallRecord, *, digest: str, lease_token: str) -> CallRecord:
     """One run takes the call, with the arguments that the person saw and no others."""
-    if approval.runs != "server" or digest != approval.digest:
+    if record.executor != "server" or digest != record.digest:
         raise NotAllowed("not what was approved")
-    return _moved(approval, Move.CLAIM, run=run)
+    return _moved(record, Move.CLAIM, lease_token=lease_token)
 
 
-def start(approval: Approval, *, run: str) -> Approval:
-    _require_holder(approval, run)
-    return _moved(approval, Move.START)
+def start(record: CallRecord, *, lease_token: str) -> CallRecord:
+    _require_holder(record, lease_token)
+    return _moved(record, Move.START)
 
 
-def finish(approval: Approval, *, run: str, result: Any) -> Approval:
-    _require_holder(approval, run)
-    return _moved(approval, Move.FINISH, result=result)
+def finish(record: CallRecord, *, lease_token: str, result: Any) -> CallRecord:
+    _require_holder(record, lease_token)
+    return _moved(record, Move.FINISH, result=result)
 
 
-def fail(approval: Approval, *, run: str, result: Any) -> Approval:
-    _require_holder(approval, run)
-    return _moved(approval, Move.FAIL, result=result)
+def fail(record: CallRecord, *, lease_token: str, result: Any) -> CallRecord:
+    _require_holder(record, lease_token)
+    return _moved(record, Move.FAIL, result=result)
 
 
-def take_output(approval: Approval, *, by: str, result: Any, now: float) -> Approval:
+def take_output(record: CallRecord, *, by: str, result: Any, now: float) -> CallRecord:
     """The browser's output, once, and while its time lasts."""
-    if approval.runs != "browser" or by != approval.chat.user_id:
+    if record.executor != "browser" or by != record.chat.user_id:
         raise NotAllowed("not the browser's call")
-    if approval.is_final:
-        return approval
-    if approval.state is State.APPROVED and _is_late(approval, now):
-        return _moved(approval, Move.EXPIRE)
-    return _moved(approval, Move.TAKE_OUTPUT, result=result)
+    if record.is_final:
+        return record
+    if record.state is State.APPROVED and _is_late(record, now):
+        return _moved(record, Move.EXPIRE)
+    return _moved(record, Move.TAKE_OUTPUT, result=result)
 
 
-def refuse(approval: Approval, *, reason: str, now: float) -> Approval:
+def refuse(record: CallRecord, *, reason: str, now: float) -> CallRecord:
     """Nobody will answer the call any more."""
-    user = approval.chat.user_id
-    if approval.state is State.PENDING:
-        return decide(approval, by=user, approved=False, now=now, reason=reason)
-    if approval.runs == "browser" and approval.state is State.APPROVED:
-        return take_output(approval, by=user, result={"error": f"Not run: {reason}."}, now=now)
-    return approval  # its tool is running, or has run
+    user = record.chat.user_id
+    if record.state is State.PENDING:
+        return decide(record, by=user, approved=False, now=now, reason=reason)
+    if record.executor == "browser" and record.state is State.APPROVED:
+        return take_output(record, by=user, result={"error": f"Not run: {reason}."}, now=now)
+    return record  # its tool is running, or has run
 
 
-def lose_run(approval: Approval, *, living_run: str | None) -> Approval:
+def lose_run(record: CallRecord, *, living_run: str | None) -> CallRecord:
     """The run that held the call is gone, since another one (or none) has its chat now."""
-    if (approval.state, Move.LOSE_RUN) in TABLE and approval.run != living_run:
-        return _moved(approval, Move.LOSE_RUN, run=None)
-    return approval
+    if (record.state, Move.LOSE_RUN) in TABLE and record.lease_token != living_run:
+        return _moved(record, Move.LOSE_RUN, lease_token=None)
+    return record
 
 
-def give_up(approval: Approval, *, result: Any) -> Approval:
+def give_up(record: CallRecord, *, result: Any) -> CallRecord:
     """The run that should have taken the call up ended without it, and has told its client so: nobody does it later."""
-    if approval.runs == "server" and approval.state is State.APPROVED:
-        return _moved(approval, Move.GIVE_UP, result=result)
-    return approval
+    if record.executor == "server" and record.state is State.APPROVED:
+        return _moved(record, Move.GIVE_UP, result=result)
+    return record
 
 
-def _is_late(approval: Approval, now: float) -> bool:
-    return approval.due_at is not None and now >= approval.due_at
+def _is_late(record: CallRecord, now: float) -> bool:
+    return record.due_at is not None and now >= record.due_at
 
 
-def _require_holder(approval: Approval, run: str) -> None:
-    if approval.run != run:
+def _require_holder(record: CallRecord, lease_token: str) -> None:
+    if record.lease_token != lease_token:
         raise NotAllowed("held by another run")
 
 
-def _moved(approval: Approval, move: Move, **changes: Any) -> Approval:
-    state = TABLE.get((approval.state, move))
+def _moved(record: CallRecord, move: Move, **changes: Any) -> CallRecord:
+    state = TABLE.get((record.state, move))
     if state is None:
-        raise NotAllowed(f"{move} while {approval.state}")
-    return msgspec.structs.replace(approval, state=state, version=approval.version + 1, **changes)
+        raise NotAllowed(f"{move} while {record.state}")
+    return msgspec.structs.replace(record, state=state, version=record.version + 1, **changes)

@@ -232,7 +232,7 @@ class ChunkWriter:
     def knows_call(self, call_id: str) -> bool:
         return call_id in self._calls
 
-    def is_held(self, call_id: str) -> bool:
+    def is_deferred(self, call_id: str) -> bool:
         return self._calls[call_id].state == "held"
 
     def can_take_result(self, call_id: str) -> bool:
@@ -272,7 +272,7 @@ class ChunkWriter:
         call.arguments, call.metadata = arguments, metadata
         return self._whole_input(call_id, call)
 
-    def tool_held(self, call_id: str, arguments: Any, metadata: ProviderMetadata | None = None) -> list[AnyChunk]:
+    def tool_deferred(self, call_id: str, arguments: Any, metadata: ProviderMetadata | None = None) -> list[AnyChunk]:
         """The call is whole, but whether the client may act on it, or a person is asked first, is not known yet."""
         call = self._call(call_id, "input-streaming")
         call.state, call.arguments, call.metadata = "held", arguments, metadata

@@ -1,7 +1,7 @@
 """What a bridge keeps beside ADK's sessions: calls that wait, who decided what, who may run, and what happened.
 
 One contract, kept by every store; tests/store runs the same suite on all of them. A store moves nothing by itself: the
-table in protocol/approvals.py says what may come next, and `compare_and_set` makes it so for exactly one of those who
+table in protocol/call_record.py says what may come next, and `compare_and_set` makes it so for exactly one of those who
 try.
 """
 
@@ -11,7 +11,7 @@ from typing import Any, NamedTuple, Protocol
 
 import msgspec
 
-from ..protocol.call_record import Approval, CallKey, ChatKey, NotAllowed
+from ..protocol.call_record import CallKey, CallRecord, ChatKey, NotAllowed
 
 
 class Lease(NamedTuple):
@@ -22,13 +22,13 @@ class Lease(NamedTuple):
 
 
 class Snapshot(NamedTuple):
-    approvals: Sequence[Approval]
+    records: Sequence[CallRecord]
     """In the order in which they were asked."""
     now: float
     """The store's own clock, which all workers share."""
 
-    def find(self, call: CallKey) -> Approval | None:
-        return next((approval for approval in self.approvals if approval.call == call), None)
+    def find(self, call: CallKey) -> CallRecord | None:
+        return next((record for record in self.records if record.call == call), None)
 
 
 class AuditEntry(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -73,17 +73,17 @@ class Store(Protocol):
         """What calls came to, delivered or not."""
         ...
 
-    async def add(self, approval: Approval) -> bool:
+    async def add(self, record: CallRecord) -> bool:
         """A new call, whose outcome is not delivered yet; False if there is one under its key already."""
         ...
 
-    async def compare_and_set(self, old: Approval, *steps: Approval, lease: Lease | None = None) -> bool:
+    async def compare_and_set(self, old: CallRecord, *steps: CallRecord, lease: Lease | None = None) -> bool:
         """Put the last of `steps` in the place of `old`, unless somebody else was first; with a lease, only while it is
         held. Each step is a line of the audit trail. The `delivered` mark stays as it is."""
         ...
 
     async def acquire(
-        self, chat: ChatKey, lasts_s: float, changes: Sequence[tuple[Approval, Approval]] = ()
+        self, chat: ChatKey, lasts_s: float, changes: Sequence[tuple[CallRecord, CallRecord]] = ()
     ) -> Acquired:
         """The chat's lease, if nobody holds it, and its calls. `changes` are written in any case, except those that
         somebody has overtaken. All of it is one transaction. Results come as in `read`."""
@@ -127,13 +127,15 @@ class Store(Protocol):
     async def aclose(self) -> None: ...
 
 
-def in_brief(approval: Approval) -> Approval:
+def in_brief(record: CallRecord) -> CallRecord:
     """As it is read among others."""
-    is_brief = approval.result is None or approval.delivered is not True
-    return approval if is_brief else msgspec.structs.replace(approval, result=None)
+    is_brief = record.result is None or record.delivered is not True
+    return record if is_brief else msgspec.structs.replace(record, result=None)
 
 
-async def load_results(store: Store, chat: ChatKey, records: dict[CallKey, Approval], calls: Iterable[CallKey]) -> None:
+async def load_results(
+    store: Store, chat: ChatKey, records: dict[CallKey, CallRecord], calls: Iterable[CallKey]
+) -> None:
     """Put in the results that these calls lack."""
     lacking = [call for call in calls if call in records and records[call].lacks_result]
     for place in range(0, len(lacking), _RESULTS_AT_ONCE):
@@ -144,7 +146,7 @@ async def load_results(store: Store, chat: ChatKey, records: dict[CallKey, Appro
 
 _RESULTS_AT_ONCE = 500
 
-Step = Callable[[Approval, float], Approval]
+Step = Callable[[CallRecord, float], CallRecord]
 """Gets the record and the time. Gives the same record back if there is nothing to do."""
 
 
@@ -155,13 +157,13 @@ async def advance(
     *moves: Step,
     lease: Lease | None = None,
     known: Snapshot | None = None,
-) -> Approval:
+) -> CallRecord:
     """Move a call along its table, by one move or by several in one write. They are asked again if somebody was faster.
 
     The first attempt is made on what is `known`, if the call is in it. Raises `NotAllowed` if there is no such call, if
     the table forbids a move, or if the lease is gone.
     """
-    tried: Approval | None = None
+    tried: CallRecord | None = None
     if known is not None and (old := known.find(call)) is not None:
         with suppress(NotAllowed):  # the call may have moved since: only what is read now is a reason to refuse
             if (new := await _attempt(store, old, known.now, moves, lease)) is not None:
@@ -169,9 +171,9 @@ async def advance(
             tried = old
     while True:
         snapshot = await store.read(chat, call)
-        if not snapshot.approvals:
+        if not snapshot.records:
             raise NotAllowed("unknown call")
-        old = snapshot.approvals[0]
+        old = snapshot.records[0]
         if tried is not None and old.version == tried.version:
             raise NotAllowed("the lease is gone")  # nobody was faster, and still it was not set
         if (new := await _attempt(store, old, snapshot.now, moves, lease)) is not None:
@@ -180,10 +182,10 @@ async def advance(
 
 
 async def _attempt(
-    store: Store, old: Approval, now: float, moves: Sequence[Step], lease: Lease | None
-) -> Approval | None:
+    store: Store, old: CallRecord, now: float, moves: Sequence[Step], lease: Lease | None
+) -> CallRecord | None:
     """None if it could not be set."""
-    new, steps = old, list[Approval]()
+    new, steps = old, list[CallRecord]()
     for move in moves:
         before, new = new, move(new, now)
         if new is not before:
@@ -191,7 +193,7 @@ async def _attempt(
     return new if not steps or await store.compare_and_set(old, *steps, lease=lease) else None
 
 
-def audit_entry(new: Approval, now: float, *, asked: bool = False) -> AuditEntry:
+def audit_entry(new: CallRecord, now: float, *, asked: bool = False) -> AuditEntry:
     return AuditEntry(
         at=now,
         chat=new.chat,
@@ -199,7 +201,7 @@ def audit_entry(new: Approval, now: float, *, asked: bool = False) -> AuditEntry
         tool=new.tool,
         digest=new.digest,
         state=new.state,
-        by=new.run or new.decided_by,
+        by=new.lease_token or new.decided_by,
         approved=new.approved,
         reason=new.reason,
         arguments=new.arguments if asked else None,

@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from ..protocol.call_record import Approval, CallKey, ChatKey, State
+from ..protocol.call_record import CallKey, CallRecord, ChatKey, State
 from .base import Acquired, AuditEntry, Lease, Listed, Snapshot, audit_entry, in_brief
 
 
@@ -23,7 +23,7 @@ class MemoryStore:
 
     def __init__(self, *, clock: Callable[[], float] = time.time) -> None:
         self._clock = clock
-        self._approvals: dict[ChatKey, dict[CallKey, Approval]] = {}
+        self._approvals: dict[ChatKey, dict[CallKey, CallRecord]] = {}
         self._leases: dict[ChatKey, _HeldLease] = {}
         self._titles: dict[ChatKey, str | None] = {}  # None: the chat was forgotten
         self._audit: dict[ChatKey, list[AuditEntry]] = {}
@@ -39,21 +39,21 @@ class MemoryStore:
         known = self._approvals.get(chat, {})
         return {call: known[call].result for call in calls if call in known}
 
-    async def add(self, approval: Approval) -> bool:
-        calls = self._approvals.setdefault(approval.chat, {})
-        if approval.call in calls:
+    async def add(self, record: CallRecord) -> bool:
+        calls = self._approvals.setdefault(record.chat, {})
+        if record.call in calls:
             return False
-        calls[approval.call] = msgspec.structs.replace(approval, delivered=False)
-        self._note(approval, asked=True)
+        calls[record.call] = msgspec.structs.replace(record, delivered=False)
+        self._note(record, asked=True)
         return True
 
-    async def compare_and_set(self, old: Approval, *steps: Approval, lease: Lease | None = None) -> bool:
+    async def compare_and_set(self, old: CallRecord, *steps: CallRecord, lease: Lease | None = None) -> bool:
         if lease is not None and not (lease.chat == old.chat and self._is_held(lease)):
             return False
         return self._set(old, *steps)
 
     async def acquire(
-        self, chat: ChatKey, lasts_s: float, changes: Sequence[tuple[Approval, Approval]] = ()
+        self, chat: ChatKey, lasts_s: float, changes: Sequence[tuple[CallRecord, CallRecord]] = ()
     ) -> Acquired:
         for old, new in changes:
             self._set(old, new)
@@ -99,7 +99,7 @@ class MemoryStore:
         now = self._clock()
         chats = {chat: None for chat, held in self._leases.items() if held.expires_at <= now}
         for chat, calls in self._approvals.items():
-            if chat not in self._leases and any(_is_left(approval, now - after_s) for approval in calls.values()):
+            if chat not in self._leases and any(_is_left(record, now - after_s) for record in calls.values()):
                 chats[chat] = None
         return list(chats)
 
@@ -124,7 +124,7 @@ class MemoryStore:
         held = self._leases.get(lease.chat)
         return held is not None and held.token == lease.token and held.expires_at > self._clock()
 
-    def _set(self, old: Approval, *steps: Approval) -> bool:
+    def _set(self, old: CallRecord, *steps: CallRecord) -> bool:
         calls = self._approvals.get(old.chat, {})
         stored = calls.get(old.call)
         if stored is None or stored.version != old.version:
@@ -134,9 +134,9 @@ class MemoryStore:
             self._note(step)
         return True
 
-    def _note(self, approval: Approval, *, asked: bool = False) -> None:
-        self._audit.setdefault(approval.chat, []).append(audit_entry(approval, self._clock(), asked=asked))
+    def _note(self, record: CallRecord, *, asked: bool = False) -> None:
+        self._audit.setdefault(record.chat, []).append(audit_entry(record, self._clock(), asked=asked))
 
 
-def _is_left(approval: Approval, before: float) -> bool:
-    return approval.state is State.APPROVED and approval.runs == "server" and (approval.decided_at or before) <= before
+def _is_left(record: CallRecord, before: float) -> bool:
+    return record.state is State.APPROVED and record.executor == "server" and (record.decided_at or before) <= before

@@ -19,7 +19,7 @@ from typing import Any, Concatenate, NamedTuple, ParamSpec, TypeVar
 import msgspec
 
 from ..errors import ConfigurationError, StoreUnavailable
-from ..protocol.call_record import Approval, CallKey, ChatKey
+from ..protocol.call_record import CallKey, CallRecord, ChatKey
 from ..protocol.chunks import encode_json
 from .base import Acquired, AuditEntry, Lease, Listed, Snapshot, audit_entry, in_brief
 
@@ -159,23 +159,23 @@ class SqlStore:
         return {found.call: found.result for found in map(decode_approval, records)}
 
     @_to_its_end
-    async def add(self, approval: Approval) -> bool:
-        row = {"chat": chat_text(approval.chat), "call": call_text(approval.call), "delivered": False}
-        new = self._database.insert(_approvals).values(**row, **columns_of(approval)).on_conflict_do_nothing()
+    async def add(self, record: CallRecord) -> bool:
+        row = {"chat": chat_text(record.chat), "call": call_text(record.call), "delivered": False}
+        new = self._database.insert(_approvals).values(**row, **columns_of(record)).on_conflict_do_nothing()
         async with self._writing() as connection:
             if (await connection.execute(new.returning(_approvals.c.id))).first() is None:
                 return False
-            await self._note(connection, approval, asked=True)
+            await self._note(connection, record, asked=True)
         return True
 
     @_to_its_end
-    async def compare_and_set(self, old: Approval, *steps: Approval, lease: Lease | None = None) -> bool:
+    async def compare_and_set(self, old: CallRecord, *steps: CallRecord, lease: Lease | None = None) -> bool:
         async with self._writing() as connection:
             return await self._set(connection, old, steps, lease)
 
     @_to_its_end
     async def acquire(
-        self, chat: ChatKey, lasts_s: float, changes: Sequence[tuple[Approval, Approval]] = ()
+        self, chat: ChatKey, lasts_s: float, changes: Sequence[tuple[CallRecord, CallRecord]] = ()
     ) -> Acquired:
         async with self._writing() as connection:
             if not await self._may_be_renewed(connection, chat):
@@ -194,7 +194,11 @@ class SqlStore:
         return (await connection.execute(run_out)).first() is not None
 
     async def _acquire(
-        self, connection: AsyncConnection, chat: ChatKey, lasts_s: float, changes: Sequence[tuple[Approval, Approval]]
+        self,
+        connection: AsyncConnection,
+        chat: ChatKey,
+        lasts_s: float,
+        changes: Sequence[tuple[CallRecord, CallRecord]],
     ) -> Acquired:
         lease = Lease(chat, uuid.uuid4().hex)
         expires_at = self._now() + lasts_s
@@ -255,7 +259,7 @@ class SqlStore:
         expired = sa.select(_leases.c.chat).where(_leases.c.expires_at <= self._now())
         is_old = _approvals.c.decided_at.is_(None) | (_approvals.c.decided_at <= self._now() - after_s)
         is_free = ~sa.exists().where(_leases.c.chat == _approvals.c.chat)
-        left = sa.select(_approvals.c.chat).where(is_approved, _approvals.c.runs == "server", is_old, is_free)
+        left = sa.select(_approvals.c.chat).where(is_approved, _approvals.c.executor == "server", is_old, is_free)
         async with self._one_statement() as connection:
             found = (await connection.execute(sa.union(expired, left))).scalars().all()
         return [msgspec.json.decode(chat, type=ChatKey) for chat in found]
@@ -317,7 +321,7 @@ class SqlStore:
         found = [_with_mark(row.record, row.delivered) for row in rows if row.record is not None]
         return Snapshot(found, rows[0].now)
 
-    async def _shorten(self, connection: AsyncConnection, found: Sequence[Approval]) -> None:
+    async def _shorten(self, connection: AsyncConnection, found: Sequence[CallRecord]) -> None:
         """Calls that a worker of an older version has ended: their results are read now for the last time."""
         whole = [each for each in found if each.delivered and each.result is not None]
         for each in sorted(whole, key=lambda each: call_text(each.call)):
@@ -331,7 +335,7 @@ class SqlStore:
         await connection.execute(change)
 
     async def _set(
-        self, connection: AsyncConnection, old: Approval, steps: Sequence[Approval], lease: Lease | None = None
+        self, connection: AsyncConnection, old: CallRecord, steps: Sequence[CallRecord], lease: Lease | None = None
     ) -> bool:
         change = sa.update(_approvals).where(_is_call(old), _approvals.c.version == old.version)
         if lease is not None:
@@ -341,7 +345,7 @@ class SqlStore:
         await self._note(connection, *steps)
         return True
 
-    async def _note(self, connection: AsyncConnection, *steps: Approval, asked: bool = False) -> None:
+    async def _note(self, connection: AsyncConnection, *steps: CallRecord, asked: bool = False) -> None:
         entries = [encode_json(audit_entry(step, 0, asked=asked)).decode() for step in steps]  # the database knows when
         chat = chat_text(steps[0].chat)
         new = sa.insert(_audit).values([{"chat": chat, "at": self._now(), "entry": entry} for entry in entries])
@@ -433,9 +437,9 @@ def _is_lease(lease: Lease) -> sa.ColumnElement[bool]:
 _decode_audit_entry = msgspec.json.Decoder(AuditEntry).decode
 
 
-def _is_call(approval: Approval) -> sa.ColumnElement[bool]:
-    return (_approvals.c.chat == chat_text(approval.chat)) & (_approvals.c.call == call_text(approval.call))
+def _is_call(record: CallRecord) -> sa.ColumnElement[bool]:
+    return (_approvals.c.chat == chat_text(record.chat)) & (_approvals.c.call == call_text(record.call))
 
 
-def _with_mark(record: str, delivered: bool | None) -> Approval:
+def _with_mark(record: str, delivered: bool | None) -> CallRecord:
     return msgspec.structs.replace(decode_approval(record), delivered=delivered)

@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 import sqlalchemy as sa
 
-from ..protocol.call_record import Approval, CallKey, ChatKey, State
+from ..protocol.call_record import CallKey, CallRecord, ChatKey, State
 from ..protocol.chunks import encode_json
 
 _tables = sa.MetaData()
@@ -92,7 +92,7 @@ def overview_query(chat_texts: Collection[str], now: sa.ColumnElement[float]) ->
     nothing else says until when it waits."""
     nothing, now_column = sa.cast(sa.null(), sa.Text), now.label("now")
     titles = sa.select(chats.c.chat, chats.c.title, sa.false().label("is_open"), nothing.label("record"), now_column)
-    is_asked = (approvals.c.state == State.PENDING) | (approvals.c.runs == "browser")
+    is_asked = (approvals.c.state == State.PENDING) | (approvals.c.executor == "browser")
     is_told = sa.func.coalesce(approvals.c.due_version, -1) == approvals.c.version
     is_in_time = ~is_told | approvals.c.due_at.is_(None) | (approvals.c.due_at > now)
     record = sa.case((is_told, nothing), else_=approvals.c.record)
@@ -101,29 +101,29 @@ def overview_query(chat_texts: Collection[str], now: sa.ColumnElement[float]) ->
     return sa.union_all(titles.where(chats.c.chat.in_(chat_texts)), waiting)
 
 
-def columns_of(approval: Approval) -> dict[str, Any]:
+def columns_of(record: CallRecord) -> dict[str, Any]:
     """All that a move changes."""
     return {
-        "state": approval.state.value,
-        "runs": approval.runs,
-        "decided_at": approval.decided_at,
-        "version": approval.version,
-        "due_at": approval.due_at,
-        "due_version": approval.version,
-        "brief": brief_of(approval),
-        "record": _text_of(approval),
+        "state": record.state.value,
+        "runs": record.executor,
+        "decided_at": record.decided_at,
+        "version": record.version,
+        "due_at": record.due_at,
+        "due_version": record.version,
+        "brief": brief_of(record),
+        "record": _text_of(record),
     }
 
 
-def brief_of(approval: Approval) -> str | None:
-    return None if approval.result is None else _text_of(msgspec.structs.replace(approval, result=None))
+def brief_of(record: CallRecord) -> str | None:
+    return None if record.result is None else _text_of(msgspec.structs.replace(record, result=None))
 
 
-def _text_of(approval: Approval) -> str:
-    return encode_json(msgspec.structs.replace(approval, delivered=None)).decode()
+def _text_of(record: CallRecord) -> str:
+    return encode_json(msgspec.structs.replace(record, delivered=None)).decode()
 
 
-decode_approval = msgspec.json.Decoder(Approval).decode
+decode_approval = msgspec.json.Decoder(CallRecord).decode
 
 
 def title_text(title: str | None) -> str | None:

@@ -18,7 +18,7 @@ from google.genai import types
 from pydantic import PrivateAttr
 
 from adk_stream_protocol import ChatBridge, Limits
-from adk_stream_protocol.protocol.call_record import Approval, State
+from adk_stream_protocol.protocol.call_record import CallRecord, State
 from adk_stream_protocol.store import open_store
 from adk_stream_protocol.store.base import Store
 from adk_stream_protocol.testing import call
@@ -68,9 +68,9 @@ class MortalStore:
     def __getattr__(self, name: str) -> Any:
         return getattr(self._store, name)
 
-    async def compare_and_set(self, old: Approval, *new: Any, **options: Any) -> bool:
+    async def compare_and_set(self, old: CallRecord, *new: Any, **options: Any) -> bool:
         """`new`: the steps of a call, which a store takes one by one or several at once."""
-        states = [step.state for step in new if isinstance(step, Approval)]
+        states = [step.state for step in new if isinstance(step, CallRecord)]
         if old.state is State.PENDING:
             self._death.at("before_decision")
         if State.CLAIMED in states:

@@ -15,7 +15,7 @@ from google.adk.tools import BaseTool
 
 from ...errors import StoreUnavailable
 from ...protocol import call_record
-from ...protocol.call_record import Approval, CallKey, NotAllowed, State
+from ...protocol.call_record import CallKey, CallRecord, NotAllowed, State
 from ...protocol.chunks import encode_json
 from ...protocol.digest import cannot_be_shown, digest_of_call, has_large_integer
 from ...protocol.nul import without_nul
@@ -63,7 +63,7 @@ class GatedCall:
     is_started: bool = False
 
     @property
-    def record(self) -> Approval | None:
+    def record(self) -> CallRecord | None:
         return self.run.records.get(self.key)
 
     # -- the question -------------------------------------------------------------------------------------------------
@@ -71,7 +71,7 @@ class GatedCall:
     async def ask(self, *, hint: str | None, payload: Any = None, approval_id: str | None) -> str | None:
         """Write down that a person is asked; or tell why nobody can be. `approval_id`: where ADK asks not itself."""
         return await self._add(
-            runs="server",
+            executor="server",
             state=State.PENDING,
             person_s=self.policy.deadline_s,
             approval_id=approval_id,
@@ -85,13 +85,13 @@ class GatedCall:
             return _TOO_LARGE
         if approval_id is None:
             return await self._add(
-                runs="browser",
+                executor="browser",
                 state=State.APPROVED,
                 browser_s=self.policy.browser_deadline_s,
                 output_schema=tool.output_schema,
             )
         return await self._add(
-            runs="browser",
+            executor="browser",
             state=State.PENDING,
             person_s=self.policy.deadline_s,
             approval_id=approval_id,
@@ -101,7 +101,7 @@ class GatedCall:
 
     async def leave_to_client(self) -> str | None:
         """ADK's own way to leave a call to others. It may take them days, so there is no deadline."""
-        return await self._add(runs="browser", state=State.APPROVED)
+        return await self._add(executor="browser", state=State.APPROVED)
 
     async def _add(self, *, person_s: float | None = None, browser_s: float | None = None, **about: Any) -> str | None:
         """`person_s`, `browser_s`: how long they have."""
@@ -110,7 +110,7 @@ class GatedCall:
             return f"This call was not run: {reason}."
         try:
             now = (await self.store.read(self.run.key, self.key)).now
-            record = Approval(
+            record = CallRecord(
                 chat=self.run.key,
                 call=self.key,
                 tool=self.tool.name,
@@ -128,11 +128,11 @@ class GatedCall:
             logger.error("the store is down: call %s of chat %s was not run", self.key.call_id, self.run.key.chat_id)
             return STORE_DOWN
 
-    async def _write_new(self, record: Approval) -> str | None:
+    async def _write_new(self, record: CallRecord) -> str | None:
         if not await self.store.add(record):
             return _ID_USED_BEFORE
         self.run.records[self.key] = record
-        if record.runs == "server" and record.approval_id is None:
+        if record.executor == "server" and record.approval_id is None:
             self.run.unasked.add(self.key)
         return None
 
@@ -170,8 +170,8 @@ class GatedCall:
                 self.store,
                 self.run.key,
                 self.key,
-                lambda found, _: call_record.claim(found, digest=digest, run=lease.token),
-                lambda found, _: call_record.start(found, run=lease.token),
+                lambda found, _: call_record.claim(found, digest=digest, lease_token=lease.token),
+                lambda found, _: call_record.start(found, lease_token=lease.token),
                 lease=lease,
                 known=self.run.known(),
             )
@@ -189,7 +189,7 @@ class GatedCall:
             return ended_response(found)
         return {"error": OUTCOME_UNKNOWN if found.state is State.STARTED else _ELSEWHERE}
 
-    async def _read_again(self) -> Approval | None:
+    async def _read_again(self) -> CallRecord | None:
         found = (await self.store.read(self.run.key, self.key)).find(self.key)
         if found is None:
             self.run.records.pop(self.key, None)
@@ -210,10 +210,10 @@ class GatedCall:
         """It was cancelled half-way, and may have had its effect."""
         await to_its_end(self._move(lambda found, _: call_record.lose_run(found, living_run=None)))
 
-    async def end(self, move: Callable[..., Approval], result: dict[str, Any]) -> dict[str, Any] | None:
+    async def end(self, move: Callable[..., CallRecord], result: dict[str, Any]) -> dict[str, Any] | None:
         plain = msgspec.json.decode(encode_json(result))
         token = self.run.lease.token
-        await self._move(lambda found, _: move(found, run=token, result=without_nul(plain)))
+        await self._move(lambda found, _: move(found, lease_token=token, result=without_nul(plain)))
         record = self.record
         if record is None:  # the chat was deleted meanwhile
             return {"error": OUTCOME_UNKNOWN}

@@ -9,7 +9,7 @@ import msgspec
 from google.adk.sessions import Session
 from google.adk.tools import ToolContext
 
-from ...protocol.call_record import Approval, CallKey, ChatKey, State
+from ...protocol.call_record import CallKey, CallRecord, ChatKey, State
 from ...store.base import Lease, Snapshot
 from ..title import title_of
 from .call_ids import CallIds
@@ -23,7 +23,7 @@ async def _take(_: Session) -> None:
 @dataclass(eq=False)
 class LeasedChat:
     lease: Lease
-    records: dict[CallKey, Approval]
+    records: dict[CallKey, CallRecord]
     """What is recorded of the chat's calls. Only the holder of the lease starts and ends them, so it is up to date but
     for answers that come in elsewhere."""
     now: float
@@ -38,7 +38,7 @@ class LeasedChat:
     """Called with ADK's session before the user's words are put into it."""
     begun: Session | None = None
     """ADK's session, in which the words of this run are the first."""
-    questions: dict[CallKey, Approval] = field(default_factory=dict[CallKey, Approval])
+    questions: dict[CallKey, CallRecord] = field(default_factory=dict[CallKey, CallRecord])
     """What nodes of workflows ask the user. No tool does, so that nobody has written it down."""
     call_ids: CallIds = field(default_factory=lambda: CallIds(()))
     unasked: set[CallKey] = field(default_factory=set[CallKey])
@@ -65,7 +65,7 @@ class LeasedChat:
 
     @classmethod
     def taken(cls, lease: Lease, snapshot: Snapshot) -> "LeasedChat":
-        records = {record.call: record for record in snapshot.approvals}
+        records = {record.call: record for record in snapshot.records}
         return cls(lease, records, snapshot.now, call_ids=CallIds(call.call_id for call in records))
 
     def known(self) -> Snapshot:
@@ -88,7 +88,7 @@ class LeasedChat:
         self.unstored.clear()
         self._idle.set()
         for call, record in self.records.items():
-            if record.state is State.STARTED and record.run == self.lease.token:
+            if record.state is State.STARTED and record.lease_token == self.lease.token:
                 self.records[call] = msgspec.structs.replace(record, state=State.UNKNOWN)
 
     def store_result(self, call: CallKey) -> None:

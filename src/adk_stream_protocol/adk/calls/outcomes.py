@@ -2,7 +2,7 @@
 
 from typing import Any, cast
 
-from ...protocol.call_record import Approval, State
+from ...protocol.call_record import CallRecord, State
 
 _EXPIRED = "This call was not run: it expired, no answer came in time."
 _UNRECOGNIZED = "This call was ended by a newer version of the server, which knows how."
@@ -11,20 +11,20 @@ OUTCOME_UNKNOWN = (
 )
 
 
-def ended_response(approval: Approval) -> dict[str, Any]:
+def ended_response(record: CallRecord) -> dict[str, Any]:
     """What ADK is given for a call that has come to its end."""
-    if approval.state in (State.DONE, State.FAILED):
-        return recorded_response(approval)
-    return {"error": refusal_text(approval)}
+    if record.state in (State.DONE, State.FAILED):
+        return recorded_response(record)
+    return {"error": refusal_text(record)}
 
 
-def recorded_response(approval: Approval) -> dict[str, Any]:
+def recorded_response(record: CallRecord) -> dict[str, Any]:
     """What ADK is given for a call that has its result already."""
-    if approval.runs == "server":
-        return as_response(approval.result["response"])
-    if "error" in approval.result:
-        return {"error": approval.result["error"]}
-    return as_response(approval.result["output"])
+    if record.executor == "server":
+        return as_response(record.result["response"])
+    if "error" in record.result:
+        return {"error": record.result["error"]}
+    return as_response(record.result["output"])
 
 
 def as_response(result: Any) -> dict[str, Any]:
@@ -32,13 +32,13 @@ def as_response(result: Any) -> dict[str, Any]:
     return cast(dict[str, Any], result) if isinstance(result, dict) else {"result": result}
 
 
-def refusal_text(approval: Approval) -> str:
+def refusal_text(record: CallRecord) -> str:
     """What the model and the person are told of a call that came to nothing."""
-    if approval.state is State.UNKNOWN:
+    if record.state is State.UNKNOWN:
         return OUTCOME_UNKNOWN
-    if approval.state is State.EXPIRED:
+    if record.state is State.EXPIRED:
         return _EXPIRED
-    if approval.state is State.UNRECOGNIZED:
+    if record.state is State.UNRECOGNIZED:
         return _UNRECOGNIZED
-    reason = f" Reason: {approval.reason}" if approval.reason else ""
+    reason = f" Reason: {record.reason}" if record.reason else ""
     return f"This call was not run: the user denied it.{reason}"

@@ -10,7 +10,7 @@ from google.adk.tools.tool_confirmation import ToolConfirmation
 from google.genai import types
 
 from ...protocol.answers import CONFIRMATION
-from ...protocol.call_record import Approval, CallKey, State
+from ...protocol.call_record import CallKey, CallRecord, State
 from ..event_parts import REQUEST_INPUT
 from ..session import MessageIds
 from .outcomes import ended_response
@@ -38,29 +38,29 @@ def plan_resumption(calls: Sequence[SessionCall], ids: MessageIds) -> Resumption
     messages: list[types.Content] = []
     answers: list[Event] = []
     for group in groups.values():
-        confirmed = [_confirmation(call) for call in group if call.approval.runs == "server"]
-        outputs = [response_part(call.approval) for call in group if call.approval.runs == "browser"]
+        confirmed = [_confirmation(call) for call in group if call.record.executor == "server"]
+        outputs = [response_part(call.record) for call in group if call.record.executor == "browser"]
         if outputs:
             answer = answer_event(group[0].asked_by, outputs, ids)
             answers.append(answer)
             if confirmed:
                 appended.append(answer)
         messages.append(types.Content(role="user", parts=confirmed or outputs))
-    outputs = frozenset(call.key for call in calls if call.approval.runs == "browser")
+    outputs = frozenset(call.key for call in calls if call.record.executor == "browser")
     return Resumption(appended, messages, answers, outputs)
 
 
-def parking_events(calls: Iterable[SessionCall]) -> list[Event]:
+def question_events(calls: Iterable[SessionCall]) -> list[Event]:
     """A live session waits for answers without a word in the session. Before request mode can go on with a call of its,
     there must be what request mode would have left: ADK's question, and a result that only holds the place."""
     events: list[Event] = []
     for call in calls:
         if call.is_known_to_adk or call.has_result or not call.is_asked:
             continue
-        approval, made_by = call.approval, call.asked_by
+        record, made_by = call.record, call.asked_by
         ids = MessageIds(user_message_id=None, message_id=call.message_id)
-        asked = ToolConfirmation(hint=approval.hint or "")
-        original = types.FunctionCall(id=approval.call.call_id, name=approval.tool, args=approval.arguments)
+        asked = ToolConfirmation(hint=record.hint or "")
+        original = types.FunctionCall(id=record.call.call_id, name=record.tool, args=record.arguments)
         question = types.FunctionCall(
             id=call.approval_id,
             name=CONFIRMATION,
@@ -82,12 +82,12 @@ def parking_events(calls: Iterable[SessionCall]) -> list[Event]:
                 **about,
             )
         )
-        placeholder = _function_response(approval.call.call_id, approval.tool, {"error": _REQUIRES_CONFIRMATION})
+        placeholder = _function_response(record.call.call_id, record.tool, {"error": _REQUIRES_CONFIRMATION})
         events.append(
             Event(
                 content=types.Content(role="user", parts=[placeholder]),
                 actions=EventActions(
-                    skip_summarization=True, requested_tool_confirmations={approval.call.call_id: asked}
+                    skip_summarization=True, requested_tool_confirmations={record.call.call_id: asked}
                 ),
                 **about,
             )
@@ -114,8 +114,8 @@ def outcome_events(calls: Iterable[SessionCall]) -> list[Event]:
     events: list[Event] = []
     for call in calls:
         ids = MessageIds(user_message_id=None, message_id=call.message_id)
-        event = answer_event(call.asked_by, [response_part(call.approval)], ids)
-        if call.approval.runs == "server":
+        event = answer_event(call.asked_by, [response_part(call.record)], ids)
+        if call.record.executor == "server":
             event.author = call.asked_by.author
         events.append(event)
     return events
@@ -123,18 +123,18 @@ def outcome_events(calls: Iterable[SessionCall]) -> list[Event]:
 
 def _confirmation(call: SessionCall) -> types.Part:
     # The gate answers from the record, whatever this says; but where it says no, not even ADK would run the tool.
-    said: dict[str, Any] = {"confirmed": call.approval.state not in (State.DENIED, State.EXPIRED)}
-    if call.approval.payload is not None:
-        said["payload"] = call.approval.payload
+    said: dict[str, Any] = {"confirmed": call.record.state not in (State.DENIED, State.EXPIRED)}
+    if call.record.payload is not None:
+        said["payload"] = call.record.payload
     return _function_response(call.approval_id, CONFIRMATION, said)
 
 
-def response_part(approval: Approval) -> types.Part:
+def response_part(record: CallRecord) -> types.Part:
     """What ADK is told of a call that has come to its end."""
-    response = ended_response(approval)
-    if approval.tool == REQUEST_INPUT and response.keys() != {"result"}:
+    response = ended_response(record)
+    if record.tool == REQUEST_INPUT and response.keys() != {"result"}:
         response = {"result": response}
-    return _function_response(approval.call.call_id, approval.tool, response)
+    return _function_response(record.call.call_id, record.tool, response)
 
 
 def _function_response(call_id: str | None, name: str, response: dict[str, Any]) -> types.Part:

@@ -10,7 +10,7 @@ from google.adk.events import Event
 from google.genai import types
 
 from ...protocol.answers import CONFIRMATION
-from ...protocol.call_record import Approval, CallKey
+from ...protocol.call_record import CallKey, CallRecord
 from ..event_parts import as_dict
 from ..translate.tool_parts import Records
 from .outcomes import ended_response
@@ -40,6 +40,6 @@ def seal_as_recorded(seal: Event, events: Iterable[Event], records: Records) -> 
     seal.content = types.Content(role=seal.content.role, parts=kept) if kept else None
 
 
-def _with_outcome(sealed: types.FunctionResponse, record: Approval) -> types.Part:
+def _with_outcome(sealed: types.FunctionResponse, record: CallRecord) -> types.Part:
     told = sealed.model_copy(update={"response": ended_response(record)})
     return types.Part(function_response=told)

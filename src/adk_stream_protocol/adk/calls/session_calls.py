@@ -8,7 +8,7 @@ from google.genai import types
 
 from ...loop_share import LoopShare
 from ...protocol.answers import CONFIRMATION, AskedCall
-from ...protocol.call_record import Approval, CallKey, ChatKey, State
+from ...protocol.call_record import CallKey, CallRecord, ChatKey, State
 from ..event_parts import REQUEST_INPUT, ControlFlow, as_dict, is_hidden
 from ..session import Chat, kept_events, message_id_of
 
@@ -28,12 +28,12 @@ class SessionCall(AskedCall):
     @property
     def is_asked(self) -> bool:
         """Whether anybody could answer it. A run may end between a call's record and its question."""
-        return self.approval.runs == "browser" or self.approval_id is not None
+        return self.record.executor == "browser" or self.approval_id is not None
 
     @property
     def is_undelivered(self) -> bool:
         """Whether its outcome, or the person's word, is recorded, but does not stand in the session."""
-        return self.approval.is_answered and not self.has_result
+        return self.record.is_answered and not self.has_result
 
     @property
     def group(self) -> tuple[str, str, str | None]:
@@ -86,7 +86,7 @@ async def calls_made(events: list[Event]) -> frozenset[CallKey]:
     return frozenset(made)
 
 
-async def open_questions(chat: Chat, events: list[Event]) -> list[Approval]:
+async def open_questions(chat: Chat, events: list[Event]) -> list[CallRecord]:
     """What nodes of workflows ask the user in these events, and nobody has answered."""
     session = await _read_session(chat, events)
     return [
@@ -104,7 +104,7 @@ async def _read_session(chat: Chat, events: list[Event]) -> _Session:
     return session
 
 
-async def find_session_calls(chat: Chat, events: list[Event], records: Iterable[Approval]) -> list[SessionCall]:
+async def find_session_calls(chat: Chat, events: list[Event], records: Iterable[CallRecord]) -> list[SessionCall]:
     """In the order of the session."""
     recorded = {record.call: record for record in records}  # before others get their turn: there may be more by then
     session = await _read_session(chat, events)
@@ -114,7 +114,7 @@ async def find_session_calls(chat: Chat, events: list[Event], records: Iterable[
     for key, (wire_id, message_id, event) in session.calls.items():
         await share.give_way()
         record = recorded.get(key)
-        is_question = record is not None and record.runs == "server"
+        is_question = record is not None and record.executor == "server"
         if record is None:
             continue
         approval_id = record.approval_id
@@ -123,7 +123,7 @@ async def find_session_calls(chat: Chat, events: list[Event], records: Iterable[
         call = SessionCall(
             wire_id=wire_id,
             approval_id=approval_id,
-            approval=record,
+            record=record,
             message_id=message_id,
             asked_by=event,
             has_result=key in session.results,
@@ -134,14 +134,14 @@ async def find_session_calls(chat: Chat, events: list[Event], records: Iterable[
     return found
 
 
-def _input_request(chat: ChatKey, key: CallKey, call: types.FunctionCall, event: Event) -> Approval:
+def _input_request(chat: ChatKey, key: CallKey, call: types.FunctionCall, event: Event) -> CallRecord:
     """A node of a workflow asks the user without any tool: nobody has recorded it in chats of older versions."""
-    return Approval(
+    return CallRecord(
         chat=chat,
         call=key,
         tool=call.name or "",
         arguments=call.args or {},
-        runs="browser",
+        executor="browser",
         state=State.APPROVED,
         asked_at=event.timestamp,
     )

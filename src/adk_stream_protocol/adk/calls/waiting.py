@@ -9,7 +9,7 @@ from google.genai import types
 
 from ...errors import StoreUnavailable
 from ...protocol import call_record
-from ...protocol.call_record import Approval, CallKey, State
+from ...protocol.call_record import CallKey, CallRecord, State
 from ...store.base import Store, advance
 from .leased_chat import LeasedChat, call_keys
 from .live_observer import LiveSession, NestedCall
@@ -26,7 +26,7 @@ _POLL_S = 1  # for answers that came in by other workers
 
 async def wait_for_answer(
     store: Store, run: LeasedChat, tool: BaseTool, tool_context: ToolContext, arguments: dict[str, Any]
-) -> Approval | None:
+) -> CallRecord | None:
     """What is recorded of a call once it is answered, or its time is up. None if there is no such call any more."""
     live, chat, call = cast(LiveSession, run.live), run.lease.chat, call_keys(tool_context)[1]
     outer = None if is_own(run, tool_context) else outer_call.get()

@@ -20,7 +20,7 @@ from google.genai import types
 from ...chunk_log import ChunkLog
 from ...errors import RunActive, StoreUnavailable
 from ...limits import Limits
-from ...protocol.call_record import Approval, CallKey
+from ...protocol.call_record import CallKey, CallRecord
 from ..calls.gate import ApprovalGate
 from ..calls.leased_chat import LeasedChat
 from ..calls.resumption import answer_event, response_part
@@ -178,7 +178,7 @@ class LiveRun:
         start_id: str,
         answered: Collection[CallKey],
         known_outputs: Collection[CallKey],
-        records: Mapping[CallKey, Approval],
+        records: Mapping[CallKey, CallRecord],
         by: LiveListener | None,
     ) -> ChunkLog | None:
         """Go on with a message whose client has answered. None if these calls are not ours."""

@@ -12,7 +12,7 @@ from google.adk.sessions import Session
 from google.adk.tools import BaseTool
 from google.genai import types
 
-from ...protocol.call_record import Approval, CallKey
+from ...protocol.call_record import CallKey, CallRecord
 from ...protocol.chunks import Data
 from ...protocol.frames import encode_audio
 from ..calls.waiting import NestedCall
@@ -54,7 +54,7 @@ class LiveSegments:
     def __init__(
         self,
         chat: Chat,
-        records: dict[CallKey, Approval],
+        records: dict[CallKey, CallRecord],
         new_message: Callable[[], LiveMessage],
         listeners: AbstractSet[LiveListener],
     ) -> None:

@@ -12,7 +12,7 @@ from google.adk.events import Event
 from google.genai import types
 
 from ...loop_share import LoopShare
-from ...protocol.call_record import Approval
+from ...protocol.call_record import CallRecord
 from ...protocol.chunks import AnyChunk
 from ...protocol.fold import MessageFold, Part, UIMessage
 from ..event_parts import data_file, is_said
@@ -54,7 +54,7 @@ class _AssistantMessage:
         return self._fold.message()
 
 
-def _decide(part: Part, record: Approval) -> None:
+def _decide(part: Part, record: CallRecord) -> None:
     """What the person has said is the client's to write; no chunk of the server's does."""
     part["approval"]["approved"] = record.approved
     if record.reason is not None:

@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from ...protocol.answers import CONFIRMATION
-from ...protocol.call_record import Approval, CallKey, State
+from ...protocol.call_record import CallKey, CallRecord, State
 from ...protocol.chunks import AnyChunk, ProviderMetadata, ToolOutputAvailable, ToolOutputError
 from ...protocol.digest import has_large_integer, shown_arguments
 from ...protocol.messages import ApprovalStyle
@@ -18,7 +18,7 @@ from ..calls.outcomes import recorded_response, refusal_text
 from ..calls.policy import is_for_people
 from ..event_parts import as_dict
 
-Records = Mapping[CallKey, Approval]
+Records = Mapping[CallKey, CallRecord]
 NO_RECORDS: Records = {}
 
 _NO_CALL = CallKey("", "")
@@ -70,7 +70,7 @@ class ToolParts:
         self._calls.add(key)
         self._parts[wire_id] = self._open[wire_id] = _ToolPart(wire_id, key, outlives_run, is_input_request)
         if outlives_run or has_large_integer(arguments):
-            return self._writer.tool_held(wire_id, arguments, metadata)
+            return self._writer.tool_deferred(wire_id, arguments, metadata)
         return self._writer.tool_input_available(wire_id, arguments, metadata=metadata)
 
     def outlives_the_run(self, wire_id: str) -> bool:
@@ -82,7 +82,7 @@ class ToolParts:
         part = self._parts.get(wire_id)
         return part is not None and self._was_asked_live(part, records)
 
-    def asked_as(self, approval_id: str, records: Records) -> Approval | None:
+    def asked_as(self, approval_id: str, records: Records) -> CallRecord | None:
         """What is recorded of the call that a person was asked about under this id."""
         part = self._asked.get(approval_id)
         return records.get(part.call) if part is not None and part.approval_id == approval_id else None
@@ -95,7 +95,7 @@ class ToolParts:
         if part.is_undecided:
             return []
         part.is_undecided = part.is_servers = True
-        out = self._writer.tool_to_server(wire_id, is_asked=True) if self._writer.is_held(wire_id) else []
+        out = self._writer.tool_to_server(wire_id, is_asked=True) if self._writer.is_deferred(wire_id) else []
         return [*out, *self._request(part, approval_id, question, records)]
 
     def _request(self, part: _ToolPart, approval_id: str, question: dict[str, Any], records: Records) -> list[AnyChunk]:
@@ -122,7 +122,11 @@ class ToolParts:
     def settle(self, records: Records) -> list[AnyChunk]:
         """Tell what has become of the calls that outlive the run: asked about, or handed to the client."""
         parts = self._still_open()
-        return [*self._ask_recorded(parts, records), *self._settle_held(parts, records), *self._ask_with_tool(records)]
+        return [
+            *self._ask_recorded(parts, records),
+            *self._settle_deferred(parts, records),
+            *self._ask_with_tool(records),
+        ]
 
     def _still_open(self) -> list[_ToolPart]:
         self._open = {id: part for id, part in self._open.items() if self._writer.can_take_result(id)}
@@ -134,7 +138,11 @@ class ToolParts:
         parts = [part for part in known if self._was_asked_live(part, records)]
         if not parts:
             return []
-        return [*self._ask_recorded(parts, records), *self._settle_held(parts, records), *self._ask_with_tool(records)]
+        return [
+            *self._ask_recorded(parts, records),
+            *self._settle_deferred(parts, records),
+            *self._ask_with_tool(records),
+        ]
 
     def _was_asked_live(self, part: _ToolPart, records: Records) -> bool:
         record = records.get(part.call)
@@ -148,19 +156,19 @@ class ToolParts:
                 out += self._ask_as_recorded(part, records[part.call], records)
         return out
 
-    def _ask_as_recorded(self, part: _ToolPart, record: Approval, records: Records) -> list[AnyChunk]:
+    def _ask_as_recorded(self, part: _ToolPart, record: CallRecord, records: Records) -> list[AnyChunk]:
         return self.ask(part.wire_id, record.approval_id or "", _question(record), records)
 
-    def _settle_held(self, parts: Iterable[_ToolPart], records: Records) -> list[AnyChunk]:
+    def _settle_deferred(self, parts: Iterable[_ToolPart], records: Records) -> list[AnyChunk]:
         out: list[AnyChunk] = []
         for part in parts:
-            if not self._writer.is_held(part.wire_id):
+            if not self._writer.is_deferred(part.wire_id):
                 continue
             record = records.get(part.call)
             if not part.outlives_run:  # held for its large integers; nobody was asked about it
                 out += self._writer.tool_to_server(part.wire_id)
                 continue
-            if record is not None and record.runs == "server":
+            if record is not None and record.executor == "server":
                 out += self._ask_as_recorded(part, record, records)
             elif record is not None:
                 out += self._hand_over(part, record, records)
@@ -169,7 +177,7 @@ class ToolParts:
             # else: nobody could answer what is not recorded
         return out
 
-    def _hand_over(self, part: _ToolPart, record: Approval, records: Records) -> list[AnyChunk]:
+    def _hand_over(self, part: _ToolPart, record: CallRecord, records: Records) -> list[AnyChunk]:
         if record.approval_id is None:
             return self._writer.tool_to_client(part.wire_id)
         question = _question(record)
@@ -218,7 +226,7 @@ class ToolParts:
                 out += self._writer.tool_output_known(part.approval_id)
         for part in taken_up:
             record = records.get(part.call)
-            is_free = record is not None and record.runs == "browser" and record.state is State.APPROVED
+            is_free = record is not None and record.executor == "browser" and record.state is State.APPROVED
             if is_free and part.outlives_run and self._style == "approval-request":
                 out += self._writer.tool_to_client(part.wire_id)
         return out
@@ -248,7 +256,7 @@ class ToolParts:
         record = records.get(part.call)
         if record is None:
             return None
-        is_browsers = record.runs == "browser" and record.state is State.DONE
+        is_browsers = record.executor == "browser" and record.state is State.DONE
         return self._recorded_result(part, record, closing) if is_browsers or _is_denied(record) else None
 
     def end_recorded(self, records: Records) -> list[AnyChunk]:
@@ -261,13 +269,13 @@ class ToolParts:
             if record is None or not self._writer.can_take_result(part.wire_id):
                 continue
             if record.is_final:
-                out += self._settle_held([part], records)
+                out += self._settle_deferred([part], records)
                 out += self._ended(part, record)
             elif part.is_servers and not part.is_undecided:
                 self._writer.tool_awaits_client(part.wire_id)
         return out
 
-    def _ended(self, part: _ToolPart, record: Approval) -> list[AnyChunk]:
+    def _ended(self, part: _ToolPart, record: CallRecord) -> list[AnyChunk]:
         if part.is_known:
             return self._writer.tool_output_known(part.wire_id)
         return self._recorded_result(part, record, ())
@@ -280,7 +288,7 @@ class ToolParts:
             return None
         return self._recorded_result(part, record, closing)
 
-    def _recorded_result(self, part: _ToolPart, record: Approval, closing: Collection[str]) -> list[AnyChunk]:
+    def _recorded_result(self, part: _ToolPart, record: CallRecord, closing: Collection[str]) -> list[AnyChunk]:
         if _is_denied(record):
             return self._writer.tool_denied(part.wire_id, refusal_text(record), closing=closing)
         chunk = recorded_chunk(part.wire_id, record)
@@ -289,11 +297,11 @@ class ToolParts:
         return self._writer.tool_output(part.wire_id, chunk.output, closing=closing)
 
 
-def recorded_chunk(wire_id: str, record: Approval) -> ToolOutputAvailable | ToolOutputError:
+def recorded_chunk(wire_id: str, record: CallRecord) -> ToolOutputAvailable | ToolOutputError:
     """What a call came to, as the record has it."""
     if record.state not in (State.DONE, State.FAILED):
         return ToolOutputError(wire_id, refusal_text(record))
-    if record.runs == "browser" and "output" in record.result:
+    if record.executor == "browser" and "output" in record.result:
         return ToolOutputAvailable(wire_id, record.result["output"])
     response = recorded_response(record)
     if response.keys() == {"error"}:
@@ -301,11 +309,11 @@ def recorded_chunk(wire_id: str, record: Approval) -> ToolOutputAvailable | Tool
     return ToolOutputAvailable(wire_id, response)
 
 
-def _is_denied(record: Approval) -> bool:
+def _is_denied(record: CallRecord) -> bool:
     return record.state is State.DENIED or (record.state is State.EXPIRED and record.approved is False)
 
 
-def _question(record: Approval) -> dict[str, Any]:
+def _question(record: CallRecord) -> dict[str, Any]:
     confirmation = {"hint": record.hint or "", "confirmed": False, "payload": record.asked_payload}
     return {
         "originalFunctionCall": {"id": record.call.call_id, "name": record.tool, "args": record.arguments},
@@ -313,12 +321,12 @@ def _question(record: Approval) -> dict[str, Any]:
     }
 
 
-def _said(record: Approval) -> dict[str, Any]:
+def _said(record: CallRecord) -> dict[str, Any]:
     said = {"confirmed": record.approved, "reason": record.reason, "payload": record.payload}
     return {name: value for name, value in said.items() if value is not None}
 
 
-def _deadline(record: Approval | None) -> str | None:
+def _deadline(record: CallRecord | None) -> str | None:
     if record is None or record.deadline is None:
         return None
     return datetime.fromtimestamp(record.deadline, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
