@@ -18,6 +18,7 @@ from adk_stream_protocol.store.memory import MemoryStore
 from adk_stream_protocol.testing import Answer, call
 from store.stores import asked
 from support.conversations import folded, run, until
+from support.leases import ended
 from support.pages import Clock, Page, Slow, Till, page, results_told
 
 CHAT = ChatKey("helper", "ann", "c1")
@@ -54,7 +55,7 @@ def test_an_answer_waits_for_the_end_of_another_turn() -> None:
             other_turn = asyncio.create_task(at.say("What time is it?"))
             await chatting.wait()
             answer = asyncio.create_task(at.chat.post(request))
-            decided = at.chat.bridge._store  # pyright: ignore
+            decided = at.chat.bridge._service._store  # pyright: ignore
             while (await decided.read(CHAT)).records[0].state is State.PENDING:
                 await asyncio.sleep(0)
             assert not answer.done()
@@ -165,7 +166,7 @@ def test_a_reader_who_comes_back_in_the_middle_of_a_continuation_gets_the_whole_
             await slow.started.wait()
             assert await at.chat.messages() == at.messages[:1]
             again = asyncio.create_task(at.chat.request("GET", "/stream"))
-            log = at.chat.bridge.running("ann", "c1")
+            log = at.chat.bridge._service.running("ann", "c1")
             assert log is not None
             await until(lambda: len(log._wakers) == 2)  # pyright: ignore
             slow.go_on.set()
@@ -193,7 +194,7 @@ def test_a_cursor_of_a_continuation_goes_on_behind_it() -> None:
             at.decide("pay")
             first = asyncio.create_task(at.answer())
             await slow.started.wait()
-            log = at.chat.bridge.running("ann", "c1")
+            log = at.chat.bridge._service.running("ann", "c1")
             assert log is not None
             headers = {"last-event-id": f"{log.segment}-{len(log) - 1}"}
             again = asyncio.create_task(at.chat.request("GET", "/stream", headers=headers))
@@ -249,7 +250,7 @@ def test_a_worker_whose_lease_was_taken_over_leaves_its_successors_call_as_it_is
         clock.now += LEASE_S
         held = await held_by(successor)
         payment, trail = await brought_to(reached, store, held), await store.audit(CHAT)
-        await late.end_run(lost, frozenset({PAYMENT.call}))
+        await late.end_run(ended(lost, frozenset({PAYMENT.call})))
         assert (await store.read(CHAT)).records == [payment]
         assert await store.audit(CHAT) == trail
         await successor.end(held)
@@ -268,7 +269,7 @@ def test_the_holder_of_a_chat_leaves_no_call_to_be_run_later(reached: State, lef
         runs = worker(store)
         held = await held_by(runs)
         await brought_to(reached, store, held)
-        await runs.end_run(held, frozenset({PAYMENT.call}))
+        await runs.end_run(ended(held, frozenset({PAYMENT.call})))
         (payment,) = (await store.read(CHAT)).records
         assert payment.state is left
         if left is State.FAILED:

@@ -74,7 +74,7 @@ class OtherWorker(threading.Thread):
                 self.has_looked.set()
                 await asyncio.sleep(LEASE_S / 50)
             assert slow.paid == []
-            self.told = bridge._runner.agent.model.requests  # pyright: ignore
+            self.told = bridge._service._runner.agent.model.requests  # pyright: ignore
 
     def __enter__(self) -> "OtherWorker":
         self.start()

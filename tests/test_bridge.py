@@ -26,7 +26,7 @@ def agent_saying(*replies: Any, **options: Any) -> LlmAgent:
 
 
 async def session_events(bridge: ChatBridge, chat_id: str, user: str = "ann") -> list[Any]:
-    runner = bridge._runner  # pyright: ignore
+    runner = bridge._service._runner  # pyright: ignore
     session = await runner.session_service.get_session(app_name=runner.app_name, user_id=user, session_id=chat_id)
     return session.events if session else []
 
@@ -53,7 +53,7 @@ def test_an_agent_an_app_and_a_runner_all_answer(given: Any) -> None:
 
 
 def test_a_bare_agent_is_resumable() -> None:
-    assert bridge_with("x")._runner.resumability_config.is_resumable  # pyright: ignore
+    assert bridge_with("x")._service._runner.resumability_config.is_resumable  # pyright: ignore
 
 
 @pytest.mark.parametrize(
@@ -328,7 +328,7 @@ def test_the_routers_lifespan_closes_the_bridge() -> None:
         async def aclose() -> None:
             closed.append(True)
 
-        bridge.aclose = aclose
+        bridge._service.aclose = aclose  # pyright: ignore
         app = FastAPI()
         app.include_router(bridge.router("/api/chat"))
         async with app.router.lifespan_context(app):

@@ -8,7 +8,8 @@ from google.adk.events import Event
 from google.genai import types
 
 from adk_stream_protocol import Limits
-from adk_stream_protocol.chat.answers import Answered, digest_of_message, known_outputs, read_answers
+from adk_stream_protocol.chat.answer_records import AnswerDecoder, DecodedAnswers, known_outputs
+from adk_stream_protocol.chat.turns import digest_of_message
 from adk_stream_protocol.errors import NotFound, OutputDoesNotFit, RequestTooLarge
 from adk_stream_protocol.protocol.call_record import CallKey, CallRecord, State
 from adk_stream_protocol.protocol.turn import FileInput, TextInput, Turn
@@ -51,12 +52,12 @@ class Answers:
         message: str | None = "m1",
         limits: Limits | None = None,
         announced: Sequence[Event] = (),
-    ) -> Answered:
+    ) -> DecodedAnswers:
         for found in self.records:
             await self.store.add(found)
         turn = Turn("c1", message, (), None, None, answers=parts)
         chat = await chat_with(*self.events)
-        return await read_answers(self.store, chat, turn, browser_s=60, limits=limits or Limits(), announced=announced)
+        return await AnswerDecoder(self.store, limits or Limits(), 60).decode(chat, turn, announced)
 
     async def states(self) -> list[State]:
         return [found.state for found in (await self.store.read(self.records[0].chat)).records]
@@ -169,7 +170,7 @@ def test_what_answers_nothing_is_not_found() -> None:
         turn = Turn("c1", "m1", (), None, None)
         for chat in (empty_chat(), await chat_with(*at.events)):
             with pytest.raises(NotFound):
-                await read_answers(at.store, chat, turn, browser_s=60, limits=Limits())
+                await AnswerDecoder(at.store, Limits(), 60).decode(chat, turn, ())
 
     run(scenario)
 

@@ -7,9 +7,9 @@ import pytest
 from google.adk.events import Event
 from google.genai import types
 
+from adk_stream_protocol.adk.calls.delivery import deliver_outcomes, leave_calls_pending, refuse_call
 from adk_stream_protocol.adk.calls.leased_chat import LeasedChat
 from adk_stream_protocol.adk.session import Chat
-from adk_stream_protocol.chat.answers import deliver_outcomes, leave_calls_pending, refuse_call
 from adk_stream_protocol.protocol.call_record import CallKey, CallRecord, ChatKey, State
 from adk_stream_protocol.store.base import Snapshot
 from adk_stream_protocol.store.memory import MemoryStore

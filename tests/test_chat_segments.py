@@ -5,12 +5,14 @@ from collections.abc import Sequence
 from typing import Any
 
 from adk_stream_protocol.adk.translate.translator import Translator
-from adk_stream_protocol.chat.answers import Answered, encode_failure, encode_recorded_outcome, new_log
+from adk_stream_protocol.chat.answer_records import DecodedAnswers
+from adk_stream_protocol.chat.closed_logs import failed_log, new_log
+from adk_stream_protocol.chat.recorded_outcome import encode_recorded_outcome
 from adk_stream_protocol.protocol.call_record import CallKey, State
 from adk_stream_protocol.protocol.chunks import encode_chunks
 from support.conversations import run
 from support.records import paid, record
-from support.segments import IDS, RUN_CONFIG, Segment, asked_about, browsers, played, short, waiting, written
+from support.segments import Segment, asked_about, browsers, played, short, waiting, written
 from support.session_events import answering, asking, calling, empty_chat, pay
 
 FIRST, SECOND, THIRD = (CallKey("i1", id) for id in "123")
@@ -69,9 +71,9 @@ def test_the_end_of_a_call_that_is_not_in_the_message_any_more_is_told_from_its_
 def test_a_chat_without_a_session_has_the_record() -> None:
     async def scenario() -> None:
         at = Segment(asked_about("1"), paid("1"))
-        taken = Answered("m1", at.answers("1"), frozenset(), [])
+        decoded = DecodedAnswers("m1", at.answers("1"), frozenset(), [], ())
         records = at.leased.records
-        log = await encode_recorded_outcome(empty_chat(), records, Translator(root_author="a"), taken, "client-1")
+        log = await encode_recorded_outcome(empty_chat(), Translator(root_author="a"), records, decoded, "client-1")
         assert ("tool-output-available", "1") in written(log)
 
     run(scenario)
@@ -80,7 +82,7 @@ def test_a_chat_without_a_session_has_the_record() -> None:
 def test_calls_of_which_the_session_has_no_events_are_told_too() -> None:
     async def scenario() -> None:
         at = Segment([*asked_about("1"), answering("1")], paid("1"))
-        told = written(await at.outcome("1", events=[], announced=at.events))
+        told = written(await at.outcome("1", events=[], outside_session=at.events))
         assert told.count(("tool-output-available", "1")) == 1
 
     run(scenario)
@@ -88,13 +90,13 @@ def test_calls_of_which_the_session_has_no_events_are_told_too() -> None:
 
 def test_a_failure_is_a_segment_with_its_reason() -> None:
     async def scenario() -> None:
-        log = encode_failure("m1", "No.")
+        log = failed_log("m1", "No.")
         assert [json.loads(chunk) for chunk in log.since(0, 1000)] == [
             {"type": "start", "messageId": "m1"},
             {"type": "error", "errorText": "No."},
         ]
         assert log.is_closed
-        assert log.segment != encode_failure("m1", "No.").segment
+        assert log.segment != failed_log("m1", "No.").segment
         assert not new_log().is_closed
         assert new_log().segment != new_log().segment
 
@@ -107,12 +109,11 @@ def test_a_failure_is_a_segment_with_its_reason() -> None:
 def test_an_approved_call_is_taken_up() -> None:
     async def scenario() -> None:
         at = Segment(asked_about("1", "2"), record("1", State.APPROVED, approved=True), record("2"))
-        found = await at.go_on("1", approved=True)
+        found = await at.next("1", approved=True)
         assert found is not None
-        log, request = found
-        assert (request.ids, request.answered, request.outputs) == (IDS, {FIRST}, frozenset())
+        log, request = found.log, found
+        assert (request.answered, request.outputs) == ({FIRST}, frozenset())
         assert responses(request.contents) == [["q1"]]
-        assert request.run_config is RUN_CONFIG
         assert request.appended == []
         assert short(encode_chunks(request.opening)) == [("start", "client-1")]
         assert not log.is_closed
@@ -128,13 +129,13 @@ def test_an_approved_call_is_taken_up() -> None:
 def test_what_adk_has_been_told_is_not_told_again() -> None:
     async def scenario() -> None:
         at = Segment([*asked_about("1", "2"), answering("1")], paid("1"), record("2"))
-        assert await at.go_on("1") is None
-        assert await at.go_on() is None
+        assert await at.next("1") is None
+        assert await at.next() is None
         free = Segment(waiting("1"), browsers())
-        assert await free.go_on() is None
+        assert await free.next() is None
         for found in (played(), record(state=State.APPROVED, approval_id="a1")):
             told = Segment([*waiting("1"), answering("1")], found)
-            assert await told.go_on("1") is None
+            assert await told.next("1") is None
 
     run(scenario)
 
@@ -144,10 +145,10 @@ def test_a_call_that_ended_before_anybody_was_asked_is_told_beside_the_others() 
 
     async def scenario() -> None:
         at = Segment(waiting("1", "2"), record("1", State.DENIED, approved=False), played("2"))
-        found = await at.go_on("2", result={"output": {"plays": 1}})
+        found = await at.next("2", result={"output": {"plays": 1}})
         assert found is not None
-        assert responses([event.content for event in found[1].appended]) == [["1"]]
-        assert responses(found[1].contents) == [["2"]]
+        assert responses([event.content for event in found.appended]) == [["1"]]
+        assert responses(found.contents) == [["2"]]
 
     run(scenario)
 
@@ -155,10 +156,10 @@ def test_a_call_that_ended_before_anybody_was_asked_is_told_beside_the_others() 
 def test_a_browsers_call_that_was_approved_is_handed_over() -> None:
     async def scenario() -> None:
         at = Segment(waiting("1"), browsers(approval_id="b1", approved=True))
-        found = await at.go_on("1", approved=True)
+        found = await at.next("1", approved=True)
         assert found is not None
-        assert (found[1].answered, found[1].contents, found[1].outputs) == ({FIRST}, [], frozenset())
-        assert short(encode_chunks(found[1].opening)) == [("start", "client-1"), ("tool-input-available", "1")]
+        assert (found.answered, found.contents, found.outputs) == ({FIRST}, [], frozenset())
+        assert short(encode_chunks(found.opening)) == [("start", "client-1"), ("tool-input-available", "1")]
 
     run(scenario)
 
@@ -166,9 +167,9 @@ def test_a_browsers_call_that_was_approved_is_handed_over() -> None:
 def test_an_output_is_told_to_adk_and_not_to_the_client_that_sent_it() -> None:
     async def scenario() -> None:
         at = Segment(waiting("1"), played())
-        found = await at.go_on("1", result={"output": {"plays": 1}})
+        found = await at.next("1", result={"output": {"plays": 1}})
         assert found is not None
-        log, request = found
+        log, request = found.log, found
         assert (request.answered, request.outputs) == ({FIRST}, {FIRST})
         assert responses(request.contents) == [["1"]]
         assert short(encode_chunks(request.opening)) == [("start", "client-1")]
@@ -184,13 +185,13 @@ def test_what_ended_by_itself_is_told_only_to_whoever_asks() -> None:
         for state in (State.DONE, State.FAILED, State.UNKNOWN):
             ended = record("1", state, approved=True, result={"response": {"error": "No."}, "state": {}})
             at = Segment(asked_about("1"), ended)
-            found = await at.go_on()
+            found = await at.next()
             assert found is not None
-            assert found[1].answered == {FIRST}
-            assert short(found[0].earlier)[-1] == ("tool-output-error", "1")
-            again = await at.go_on("1", approved=True)
+            assert found.answered == {FIRST}
+            assert short(found.log.earlier)[-1] == ("tool-output-error", "1")
+            again = await at.next("1", approved=True)
             assert again is not None
-            assert ("tool-output-error", "1") not in short(again[0].earlier)
+            assert ("tool-output-error", "1") not in short(again.log.earlier)
 
     run(scenario)
 
@@ -198,9 +199,9 @@ def test_what_ended_by_itself_is_told_only_to_whoever_asks() -> None:
 def test_an_output_is_told_as_it_was_sent() -> None:
     async def scenario() -> None:
         at = Segment(waiting("1"), browsers("1", State.DONE, result={"output": "This."}))
-        found = await at.go_on()
+        found = await at.next()
         assert found is not None
-        assert json.loads(encode_chunks(found[1].opening)[-1])["output"] == "This."
+        assert json.loads(encode_chunks(found.opening)[-1])["output"] == "This."
 
     run(scenario)
 
@@ -208,9 +209,9 @@ def test_an_output_is_told_as_it_was_sent() -> None:
 def test_an_approval_that_nobody_asks_for_after_a_crash_has_no_end_yet() -> None:
     async def scenario() -> None:
         at = Segment(asked_about("1"), record("1", State.APPROVED, approved=True))
-        found = await at.go_on()
+        found = await at.next()
         assert found is not None
-        assert short(found[0].earlier)[-2] == ("data-adk-approval", None)
+        assert short(found.log.earlier)[-2] == ("data-adk-approval", None)
 
     run(scenario)
 
@@ -218,9 +219,9 @@ def test_an_approval_that_nobody_asks_for_after_a_crash_has_no_end_yet() -> None
 def test_the_confirmation_tool_has_its_answer_once_in_what_is_read_again() -> None:
     async def scenario() -> None:
         at = Segment(asked_about("1"), record("1", State.APPROVED, approved=True))
-        found = await at.go_on("1", style="confirmation-tool", approved=True)
+        found = await at.next("1", style="confirmation-tool", approved=True)
         assert found is not None
-        assert short(found[0].earlier).count(("tool-output-available", "q1")) == 1
+        assert short(found.log.earlier).count(("tool-output-available", "q1")) == 1
 
     run(scenario)
 
@@ -229,9 +230,9 @@ def test_calls_that_were_told_before_are_read_again_as_they_are_recorded() -> No
     async def scenario() -> None:
         events = [*asked_about("1"), answering("1"), *asked_about("2")]
         at = Segment(events, record("1", State.DENIED, approved=False), record("2", State.APPROVED, approved=True))
-        found = await at.go_on("2", approved=True)
+        found = await at.next("2", approved=True)
         assert found is not None
-        assert ("tool-output-denied", "1") in short(found[0].earlier)
+        assert ("tool-output-denied", "1") in short(found.log.earlier)
 
     run(scenario)
 
@@ -240,18 +241,18 @@ def test_an_output_waits_for_its_siblings_in_the_browser() -> None:
     async def scenario() -> None:
         for sibling in (browsers("2"), browsers("2", State.PENDING, approval_id="b2")):
             at = Segment(waiting("1", "2"), played("1"), sibling)
-            found = await at.go_on("1", result={"output": {"plays": 1}})
+            found = await at.next("1", result={"output": {"plays": 1}})
             assert found is not None
-            assert (found[1].contents, found[1].answered) == ([], {FIRST})
+            assert (found.contents, found.answered) == ([], {FIRST})
         elsewhere = Segment([*waiting("1"), *waiting("2")], played("1"), browsers("2"))
         gone = Segment([*waiting("1", "2"), answering("2")], played("1"), browsers("2"))
         ended = Segment(waiting("1", "2"), played("1"), played("2"))
         servers = Segment([*waiting("1", "2"), asking("q2", {"id": "2"})], played("1"), record("2"))
         live = Segment(waiting("1", "2"), played("1"), record("2", approval_id="a2"))
         for at, told in ((live, ["1"]), (elsewhere, ["1"]), (gone, ["1"]), (ended, ["1", "2"]), (servers, ["1"])):
-            found = await at.go_on("1", result={"output": {"plays": 1}})
+            found = await at.next("1", result={"output": {"plays": 1}})
             assert found is not None
-            assert responses(found[1].contents) == [told]
+            assert responses(found.contents) == [told]
 
     run(scenario)
 
@@ -261,9 +262,9 @@ def test_a_decision_does_not_wait_for_outputs() -> None:
         events = [*waiting("1", "2"), asking("q1", {"id": "1"})]
         events[-1].id = events[0].id
         at = Segment(events, record("1", State.APPROVED, approved=True), browsers("2"))
-        found = await at.go_on("1", approved=True)
+        found = await at.next("1", approved=True)
         assert found is not None
-        assert responses(found[1].contents) == [["q1"]]
+        assert responses(found.contents) == [["q1"]]
 
     run(scenario)
 
@@ -281,10 +282,10 @@ def test_a_result_that_is_in_the_session_is_told_to_whoever_asks_beside() -> Non
 def test_what_a_live_session_has_asked_is_put_into_the_session_first() -> None:
     async def scenario() -> None:
         at = Segment([calling(pay("1"))], record("1", State.APPROVED, approved=True, approval_id="a1"))
-        found = await at.go_on("1", approved=True)
+        found = await at.next("1", approved=True)
         assert found is not None
-        assert [call.id for event in found[1].appended for call in event.get_function_calls()] == ["a1"]
-        assert responses(found[1].contents) == [["a1"]]
+        assert [call.id for event in found.appended for call in event.get_function_calls()] == ["a1"]
+        assert responses(found.contents) == [["a1"]]
 
     run(scenario)
 
@@ -293,11 +294,11 @@ def test_outputs_beside_a_decision_are_put_into_the_session() -> None:
     async def scenario() -> None:
         events = [*waiting("1", "2"), asking("q2", {"id": "2"})]
         at = Segment(events, played("1"), record("2", State.APPROVED, approved=True))
-        found = await at.go_on("1", "2")
+        found = await at.next("1", "2")
         assert found is not None
-        assert responses([event.content for event in found[1].appended]) == [["1"]]
-        assert responses(found[1].contents) == [["q2"]]
-        assert found[1].outputs == {FIRST}
-        assert found[1].answered == {FIRST, SECOND}
+        assert responses([event.content for event in found.appended]) == [["1"]]
+        assert responses(found.contents) == [["q2"]]
+        assert found.outputs == {FIRST}
+        assert found.answered == {FIRST, SECOND}
 
     run(scenario)

@@ -30,7 +30,7 @@ def load(path: Path) -> ModuleType:
 
 def put_scripted_model(bridge: Any, *replies: Reply) -> ScriptedModel:
     """The examples name a model that is out of reach here; everything else of them stays."""
-    agent = bridge._runner.agent
+    agent = bridge._service._runner.agent
     assert isinstance(agent, LlmAgent)
     model = ScriptedModel(replies)
     agent.model = model

@@ -1,6 +1,9 @@
-"""The public surface is small, and it does not grow by accident."""
+"""The public surface is small, and it does not change by accident."""
+
+import inspect
 
 import adk_stream_protocol
+from adk_stream_protocol import ChatBridge
 
 
 def test_the_public_names_are_these() -> None:
@@ -9,6 +12,7 @@ def test_the_public_names_are_these() -> None:
         "AuditEntry",
         "BridgeError",
         "ChatBridge",
+        "ChatKey",
         "ConfigurationError",
         "Limits",
         "MalformedRequest",
@@ -18,6 +22,7 @@ def test_the_public_names_are_these() -> None:
         "Refusal",
         "Restarting",
         "RunActive",
+        "Store",
         "StoreUnavailable",
         "__version__",
         "client_tool",
@@ -33,3 +38,46 @@ def test_every_refusal_of_a_route_can_be_caught_as_one() -> None:
     for name in refusals:
         assert issubclass(getattr(adk_stream_protocol, name), adk_stream_protocol.BridgeError)
     assert issubclass(adk_stream_protocol.ConfigurationError, ValueError)
+
+
+def test_the_methods_of_a_bridge_are_these() -> None:
+    public = {name: method for name, method in vars(ChatBridge).items() if not name.startswith("_")}
+    assert {name: list(inspect.signature(method).parameters)[1:] for name, method in public.items()} == {
+        "router": ["prefix"],
+        "respond": ["request"],
+        "messages": ["user_id", "chat_id"],
+        "chats": ["user_id"],
+        "stop": ["user_id", "chat_id"],
+        "delete": ["user_id", "chat_id"],
+        "audit": ["user_id", "chat_id"],
+        "recover": [],
+        "drain": [],
+        "aclose": [],
+    }
+    for name, method in public.items():
+        assert f"bridge.{name}(" in (inspect.getdoc(method) or ""), f"{name} has no example"
+
+
+def test_the_options_of_a_bridge_are_these() -> None:
+    options = inspect.signature(ChatBridge).parameters
+    assert list(options) == [
+        "agent",
+        "user_id",
+        "app_name",
+        "session_service",
+        "artifact_service",
+        "memory_service",
+        "run_config",
+        "store",
+        "approvals",
+        "sdk_version",
+        "approval_style",
+        "prepare",
+        "limits",
+        "allowed_origins",
+        "allowed_headers",
+        "allowed_hosts",
+    ]
+    required = [name for name, option in options.items() if option.default is inspect.Parameter.empty]
+    assert required == ["agent", "user_id"]
+    assert all(option.kind is inspect.Parameter.KEYWORD_ONLY for name, option in options.items() if name != "agent")

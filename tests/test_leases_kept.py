@@ -11,7 +11,7 @@ from adk_stream_protocol.adk.calls.gate import ApprovalGate
 from adk_stream_protocol.chat.leases import ChatLeases
 from adk_stream_protocol.protocol.call_record import CallKey, CallRecord, ChatKey, State
 from adk_stream_protocol.store.base import Lease
-from support.leases import LEASE_S, Running, Store, approved, begun, logged, worker
+from support.leases import LEASE_S, Running, Store, approved, begun, ended, logged, worker
 from support.records import CHAT, record
 from support.virtual_time import run
 
@@ -91,7 +91,7 @@ def test_nobody_does_later_what_a_run_should_have_done(left: CallRecord, state: 
         await store.add(left)
         here = worker(store)
         leased = await begun(here)
-        await here.end_run(leased, frozenset({CallKey("i1", "9"), KEY}))
+        await here.end_run(ended(leased, frozenset({CallKey("i1", "9"), KEY})))
         assert store.reads == 1
         found = await store.the_call()
         assert found.state is leased.records[KEY].state is state
@@ -110,7 +110,7 @@ def test_calls_that_are_left_to_the_next_holder_stay_as_they_are() -> None:
         leased = await begun(here)
         leased.leaves_calls = True
         leased.unasked.add(CallKey("i1", "2"))
-        await here.end_run(leased, frozenset({KEY}))
+        await here.end_run(ended(leased, frozenset({KEY})))
         assert [found.state for found in (await store.read(CHAT)).records] == [State.APPROVED, State.PENDING]
         assert CHAT not in here
 
@@ -125,7 +125,7 @@ def test_a_run_that_has_ended_settles_nothing_any_more() -> None:
         first = await begun(here)
         await here.end(first)
         second = await begun(here)
-        await here.end_run(first, frozenset({KEY}))
+        await here.end_run(ended(first, frozenset({KEY})))
         assert (await store.the_call()).state is State.APPROVED
         await here.end(second)
 
@@ -140,7 +140,7 @@ def test_what_was_recorded_and_never_asked_is_denied() -> None:
         here = worker(store)
         leased = await begun(here)
         leased.unasked.add(KEY)
-        await here.end_run(leased, frozenset())
+        await here.end_run(ended(leased, frozenset()))
         denied, asked = (await store.read(CHAT)).records
         assert (denied.state, denied.approved, denied.decided_by) == (State.DENIED, False, "ann")
         assert denied.reason == "the run ended before anybody was asked"
@@ -173,7 +173,7 @@ def test_a_call_that_cannot_be_settled_does_not_hold_up_the_others(caplog: pytes
         here = worker(store)
         leased = await begun(here)
         store.fails_at = {"set"}
-        await here.end_run(leased, frozenset({KEY}))
+        await here.end_run(ended(leased, frozenset({KEY})))
         assert CHAT not in here
         assert (await store.the_call()).state is State.APPROVED
 
@@ -191,7 +191,7 @@ def test_a_call_that_somebody_else_has_is_left_to_them(caplog: pytest.LogCapture
         await asyncio.sleep(LEASE_S + 1)
         other = await begun(there)
         caplog.clear()
-        await here.end_run(leased, frozenset({KEY}))
+        await here.end_run(ended(leased, frozenset({KEY})))
         assert (await store.the_call()).state is State.APPROVED
         assert logged(caplog) == []
         await there.end(other)

@@ -17,7 +17,8 @@ from .errors import (
     StoreUnavailable,
 )
 from .limits import Limits
-from .store.base import AuditEntry
+from .protocol.call_record import ChatKey
+from .store.base import AuditEntry, Store
 
 __version__ = "0.1.0.dev0"
 
@@ -26,6 +27,7 @@ __all__ = [
     "AuditEntry",
     "BridgeError",
     "ChatBridge",
+    "ChatKey",
     "ConfigurationError",
     "Limits",
     "MalformedRequest",
@@ -35,6 +37,7 @@ __all__ = [
     "Refusal",
     "Restarting",
     "RunActive",
+    "Store",
     "StoreUnavailable",
     "__version__",
     "client_tool",

@@ -59,7 +59,7 @@ def saying(words: str) -> types.Content:
 
 
 def runs_of(at: Page) -> ChatLeases:
-    return at.chat.bridge._leases  # pyright: ignore
+    return at.chat.bridge._service._leases  # pyright: ignore
 
 
 async def lease_of(at: Page) -> LeasedChat:

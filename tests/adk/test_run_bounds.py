@@ -177,5 +177,5 @@ def test_a_reader_that_comes_back_in_time_keeps_the_run_alive() -> None:
 
 
 def reads(chat: Conversation) -> bool:
-    log = chat.bridge.running("ann", chat.chat_id)
+    log = chat.bridge._service.running("ann", chat.chat_id)
     return log is not None and log.is_read

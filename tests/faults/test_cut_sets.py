@@ -121,7 +121,7 @@ def test_the_pieces_of_every_cut_set_are_the_uninterrupted_stream() -> None:
             bridge, app = random.choice(apps)
             chunks = random.choice(runs)
             log = ChunkLog(f"segment-{number}")
-            bridge._leases.put(bridge._key("ann", "c1"), SimpleNamespace(log=log))  # pyright: ignore
+            bridge._service._leases.put(bridge._service._key("ann", "c1"), SimpleNamespace(log=log))  # pyright: ignore
             # One is never cut; all have the response to the turn that they posted as their first connection.
             readers = [
                 Reader(EventStreamResponse(Reading(log), bridge.limits), app, random.choice([0, 1, 3, 10]), cuts)

@@ -107,7 +107,7 @@ def test_readers_that_never_read_cost_little_and_are_cut_off(capsys: pytest.Capt
 
     async def dead_readers(origin: str) -> int:
         first = await post(origin, "c1")
-        while (log := bridge.running("c1", "c1")) is None or log.size_bytes < 8_000_000:
+        while (log := bridge._service.running("c1", "c1")) is None or log.size_bytes < 8_000_000:
             await asyncio.sleep(0.01)
         before = resident_bytes()
         host, port = origin.removeprefix("http://").split(":")

@@ -56,7 +56,7 @@ def test_a_rewritten_history_changes_nothing_that_the_model_is_asked() -> None:
     async def scenario() -> None:
         count = figure(HISTORIES)
         bridge = bridge_with(*["Fine."] * (count + 1))
-        app, runner = app_of(bridge), bridge._runner  # pyright: ignore
+        app, runner = app_of(bridge), bridge._service._runner  # pyright: ignore
 
         async def asked(number: int, told: list[Any]) -> str:
             chat_id = f"c{number}"

@@ -66,7 +66,7 @@ def test_a_fast_model_is_stopped_for_good_within_a_hundred_chunks() -> None:
     async def scenario() -> None:
         model, random = EndlessModel(), Random(3)
         bridge = ChatBridge(LlmAgent(name="helper", model=model), user_id=user_of)
-        app, service = app_of(bridge), bridge._runner.session_service  # pyright: ignore
+        app, service = app_of(bridge), bridge._service._runner.session_service  # pyright: ignore
         ours = other_tasks()
         for number in range(figure(STOPS)):
             chat_id = f"c{number}"

@@ -158,7 +158,7 @@ class World:
     @property
     def is_live(self) -> bool:
         """Whether anything runs in the chat, waiting or not."""
-        return bool(list(self.bridge._leases))  # pyright: ignore
+        return bool(list(self.bridge._service._leases))  # pyright: ignore
 
     async def run_ended(self) -> None:
         """The live session has noticed that everybody is gone for good."""

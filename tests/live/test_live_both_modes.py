@@ -179,7 +179,7 @@ def test_every_session_service_keeps_what_a_lost_socket_has_asked(store: Any, fa
             app = app_of(bridge)
             async with live_socket(app, chat_id="c1") as live:
                 asked = await live.say("Pay.")
-            while list(bridge._leases):  # pyright: ignore
+            while list(bridge._service._leases):  # pyright: ignore
                 await asyncio.sleep(0.01)
             client = ChatClient(app, chat_id="c1")
             first, second = asked.approvals

@@ -94,7 +94,7 @@ async def check(asked: Asked, done: list[tuple[str, Exchange]]) -> None:
     for found in {entry.call for entry in trail}:
         moves = pairwise(State(entry.state) for entry in trail if entry.call == found)
         assert set(moves) <= {(before, after) for (before, _), after in TABLE.items()}
-    assert bank.bridge.running("ann", asked.chat_id) is None
+    assert bank.bridge._service.running("ann", asked.chat_id) is None
     actions = {action for action, _ in done}
     if not actions & {"say", "regenerate"} and any(a == "delete" and e.status == 204 for a, e in done):
         assert (await bank.store.read(asked.chat)).records == []

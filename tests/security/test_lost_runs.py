@@ -47,7 +47,7 @@ class SlowStore(MemoryStore):
 async def look_for_lost_runs(bridge: ChatBridge, asked: Asked, clock: Clock) -> None:
     clock.now += LEASE_S + 1
     await bridge.recover()
-    while bridge.running("ann", asked.chat_id) is not None:
+    while bridge._service.running("ann", asked.chat_id) is not None:
         await asyncio.sleep(0)
 
 

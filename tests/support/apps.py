@@ -27,7 +27,7 @@ def app_of(bridge: ChatBridge) -> FastAPI:
 
 
 def model_of(bridge: ChatBridge) -> ScriptedModel:
-    return bridge._runner.agent.model  # pyright: ignore
+    return bridge._service._runner.agent.model  # pyright: ignore
 
 
 def figure(promised: int) -> int:

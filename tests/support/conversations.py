@@ -123,7 +123,7 @@ class Conversation:
 
     @property
     def runner(self) -> Runner:
-        return self.bridge._runner  # pyright: ignore
+        return self.bridge._service._runner  # pyright: ignore
 
     @property
     def model(self) -> ScriptedModel:
@@ -131,7 +131,7 @@ class Conversation:
 
     @property
     def is_running(self) -> bool:
-        return self.bridge.running(self.headers["x-user"], self.chat_id) is not None
+        return self.bridge._service.running(self.headers["x-user"], self.chat_id) is not None
 
     async def session(self) -> Session | None:
         return await self.runner.session_service.get_session(

@@ -3,6 +3,7 @@
 import asyncio
 import logging
 from collections.abc import Collection, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import pytest
@@ -64,6 +65,7 @@ class Running:
     def __init__(self, leases: ChatLeases, leased: LeasedChat, *, fails: bool = False) -> None:
         self._leases, self._leased, self._fails = leases, leased, fails
         self.told: list[str] = []
+        self.log, self.answered = None, frozenset[CallKey]()
         leases.put(leased.key, self)  # pyright: ignore[reportArgumentType]
 
     async def _end(self, how: str) -> None:
@@ -81,6 +83,18 @@ class Running:
 
     async def drain(self) -> None:
         await self._end("drain")
+
+
+@dataclass(frozen=True)
+class Ended:
+    """A request run that is over."""
+
+    leased: LeasedChat
+    answered: frozenset[CallKey]
+
+
+def ended(leased: LeasedChat, answered: frozenset[CallKey] = frozenset()) -> Any:
+    return Ended(leased, answered)
 
 
 def worker(store: MemoryStore, *, recover_s: float = 3600) -> ChatLeases:

@@ -6,15 +6,15 @@ from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
-from google.adk.agents.run_config import RunConfig
 from google.adk.events import Event
 
 from adk_stream_protocol.adk.calls.leased_chat import LeasedChat
 from adk_stream_protocol.adk.calls.session_calls import find_session_calls
-from adk_stream_protocol.adk.request.request_run import RunRequest
 from adk_stream_protocol.adk.session import MessageIds
 from adk_stream_protocol.adk.translate.translator import Translator
-from adk_stream_protocol.chat.answers import Answered, MessageToContinue, continue_message, encode_recorded_outcome
+from adk_stream_protocol.chat.answer_records import DecodedAnswers
+from adk_stream_protocol.chat.next_segment import MessageToContinue, NextSegment, plan_next_segment
+from adk_stream_protocol.chat.recorded_outcome import encode_recorded_outcome
 from adk_stream_protocol.chunk_log import ChunkLog
 from adk_stream_protocol.protocol.answers import Answer
 from adk_stream_protocol.protocol.call_record import CallRecord, State
@@ -24,7 +24,6 @@ from adk_stream_protocol.store.base import Lease, Snapshot
 from .records import CHAT, record
 from .session_events import asking, calling, chat_with, empty_chat, pay
 
-RUN_CONFIG = RunConfig()
 IDS = MessageIds(user_message_id="u1", message_id="m1")
 
 
@@ -66,21 +65,27 @@ class Segment:
     def answers(self, *ids: str, **said: Any) -> list[Answer[Any]]:
         return [Answer(asked=call, **said) for call in self.calls if call.wire_id in ids]
 
-    async def outcome(self, *ids: str, events: list[Event] | None = None, **options: Any) -> ChunkLog:
+    async def outcome(
+        self, *ids: str, events: list[Event] | None = None, outside_session: Sequence[Event] = ()
+    ) -> ChunkLog:
         chat = await chat_with(*(self.events if events is None else events))
-        taken = Answered("m1", self.answers(*ids), frozenset(), [])
+        decoded = DecodedAnswers("m1", self.answers(*ids), frozenset(), [], outside_session)
         translator = Translator(root_author="a")
-        return await encode_recorded_outcome(chat, self.leased.records, translator, taken, "client-1", **options)
+        return await encode_recorded_outcome(chat, translator, self.leased.records, decoded, "client-1")
 
-    async def go_on(self, *ids: str, style: Any = None, **said: Any) -> tuple[ChunkLog, RunRequest] | None:
-        chat = await chat_with(*self.events)
-        message = MessageToContinue(IDS, "client-1", self.events, self.calls)
-        translator = Translator(root_author="a", approval_style=style)
-        return await continue_message(
-            chat, self.leased, translator, message, self.answers(*ids, **said), run_config=RUN_CONFIG
+    async def next(self, *ids: str, style: Any = None, **said: Any) -> NextSegment | None:
+        message = MessageToContinue(
+            chat=await chat_with(*self.events),
+            ids=IDS,
+            start_id="client-1",
+            events=self.events,
+            calls=self.calls,
+            records=self.leased.records,
         )
+        translator = Translator(root_author="a", approval_style=style)
+        return await plan_next_segment(message, translator, self.answers(*ids, **said))
 
     async def opening(self, *ids: str, **said: Any) -> list[tuple[str, str | None]]:
-        found = await self.go_on(*ids, **said)
+        found = await self.next(*ids, **said)
         assert found is not None
-        return short(encode_chunks(found[1].opening))
+        return short(encode_chunks(found.opening))

@@ -74,7 +74,7 @@ class LiveApp:
     @property
     def runs(self) -> int:
         """How many chats have a run, be it that it waits."""
-        return len(list(self.bridge._leases))  # pyright: ignore
+        return len(list(self.bridge._service._leases))  # pyright: ignore
 
 
 @asynccontextmanager
@@ -96,7 +96,7 @@ async def live_app(
     end_soon(bridge)
     await bridge.aclose()
     await nothing_left()
-    assert not bridge._live._listeners  # pyright: ignore
+    assert not bridge._service._live._listeners  # pyright: ignore
 
 
 async def nothing_left() -> None:

@@ -80,7 +80,7 @@ def talking(said: str, *, is_wrapped: bool = False, limits: Limits = LIMITS, **o
     size, waits = int(said.split()[0]) * 4096, said.endswith("wait")
 
     def has_said_all() -> bool:
-        log = bridge.running("ann", "c1")
+        log = bridge._service.running("ann", "c1")
         return log is not None and log.size_bytes > size if waits else log is None
 
     gc.collect()  # bridges of other tests have descriptors, too

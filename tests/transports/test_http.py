@@ -116,7 +116,7 @@ def test_a_reader_that_leaves_does_not_end_the_run() -> None:
         await exchange(app, body=turn_body(), leave_after=lambda data: b"tool-input-available" in data)
         assert finished == []
         left.set()
-        while bridge.running("ann", "c1"):
+        while bridge._service.running("ann", "c1"):
             await asyncio.sleep(0)
         assert finished == [True]
         assert b"Next." in (await exchange(app, body=turn_body("and now?"))).body
@@ -135,7 +135,7 @@ def test_a_connection_that_breaks_while_we_write_does_not_end_the_run() -> None:
         bridge = bridge_with("Hello.", "Next.")
         app = app_of(bridge)
         await exchange(app, body=turn_body(), on_send=broken)
-        while bridge.running("ann", "c1"):
+        while bridge._service.running("ann", "c1"):
             await asyncio.sleep(0)
         await exchange(app, body=turn_body())
         assert [part.text for part in model_of(bridge).requests[1].contents[1].parts or ()] == ["Hello."]
@@ -173,7 +173,7 @@ def test_a_malformed_request_is_refused_with_400_and_leaves_no_trace(what: str) 
         assert answer.status == 400, answer.body
         assert json.loads(answer.body)["error"]["code"] == "malformed"
         assert model_of(bridge).requests == []
-        runner = bridge._runner  # pyright: ignore
+        runner = bridge._service._runner  # pyright: ignore
         assert (await runner.session_service.list_sessions(app_name=runner.app_name)).sessions == []
 
     asyncio.run(scenario())
@@ -301,7 +301,7 @@ def test_a_bug_of_ours_is_told_without_its_words() -> None:
             raise LocalProtocolError("tool call is held, not done")
 
         bridge = bridge_with()
-        bridge.open_turn = out_of_grammar
+        bridge._service.open_turn = out_of_grammar
         answer = await exchange(app_of(bridge), body=turn_body())
         assert answer.status == 500
         assert json.loads(answer.body)["error"] == {"code": "internal", "message": "The server failed. Try again."}

@@ -55,7 +55,7 @@ class Running:
         return asyncio.create_task(exchange(self.app, method="GET", path="/api/chat/c1/stream"))
 
     async def until_read_by(self, count: int) -> None:
-        log = self.bridge.running("ann", "c1")
+        log = self.bridge._service.running("ann", "c1")
         assert log is not None
         while len(log._wakers) != count:  # pyright: ignore
             await asyncio.sleep(0)
@@ -98,7 +98,7 @@ def test_a_replay_gives_way_to_others_piece_by_piece() -> None:
 
     async def scenario() -> None:
         async with answering(max_send_bytes=1000) as running:
-            log = running.bridge.running("ann", "c1")
+            log = running.bridge._service.running("ann", "c1")
             assert log is not None
             log.append([b'{"type":"text-delta","id":"t","delta":"word"}'] * 10_000)
             turns, pieces = 0, 0
@@ -195,12 +195,12 @@ def test_one_run_too_many_leaves_no_trace_and_may_come_when_another_has_ended() 
         async with answering("Hello.", "Hello again.", max_runs_per_user=1) as running:
             refused = await exchange(running.app, body=turn_body(chat_id="c2"))
             assert code_of(refused) == TOO_MANY
-            runner = running.bridge._runner  # pyright: ignore
+            runner = running.bridge._service._runner  # pyright: ignore
             listed = await runner.session_service.list_sessions(app_name=runner.app_name)
             assert [session.id for session in listed.sessions] == ["c1"]
             running.slow.go_on.set()
             await running.first
-            while running.bridge.running("ann", "c1"):
+            while running.bridge._service.running("ann", "c1"):
                 await asyncio.sleep(0)
             assert b"Hello." in (await exchange(running.app, body=turn_body(chat_id="c2"))).body
             assert len(model_of(running.bridge).requests) == 3
@@ -317,8 +317,8 @@ def test_unfinished_requests_of_one_user_are_bounded_until_they_are_decoded_or_g
         assert b"Two." in (await fourth.answer).body
         other.leave()
         await other.answer
-        assert not bridge.unfinished._of_users  # pyright: ignore
-        assert bridge.unfinished._of_all == 0  # pyright: ignore
+        assert not bridge._surface.unfinished._of_users  # pyright: ignore
+        assert bridge._surface.unfinished._of_all == 0  # pyright: ignore
 
     run(scenario)
 
@@ -337,7 +337,7 @@ def test_unfinished_requests_of_all_are_bounded_and_words_get_through() -> None:
             assert not upload.answer.done()
             upload.leave()
             await upload.answer
-        assert bridge.unfinished._of_all == 0  # pyright: ignore
+        assert bridge._surface.unfinished._of_all == 0  # pyright: ignore
 
     run(scenario)
 

@@ -82,7 +82,9 @@ def test_what_waits_for_a_reader_that_hangs_is_bounded() -> None:
                 client.reads.clear()
                 client.start_send(said("Speak"))
                 await spoken.wait()
-                sockets = [socket for listeners in live.bridge._live._listeners.values() for socket in listeners]  # pyright: ignore
+                sockets = [
+                    socket for listeners in live.bridge._service._live._listeners.values() for socket in listeners
+                ]  # pyright: ignore
                 waiting = [socket._outbox._waiting_bytes for socket in sockets]  # pyright: ignore
                 assert sum(waiting) < 10 * 1024 * 1024
                 await client.until(lambda: client.close_code)
@@ -129,7 +131,7 @@ def test_a_socket_that_goes_while_its_request_is_being_opened_keeps_no_session_a
             await asyncio.sleep(0)
             await asyncio.sleep(10)
             assert live.runs == 0
-            assert not any(live.bridge._live._listeners.values())  # pyright: ignore
+            assert not any(live.bridge._service._live._listeners.values())  # pyright: ignore
 
     play(scenario)
 

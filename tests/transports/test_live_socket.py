@@ -302,7 +302,7 @@ def test_an_abort_of_an_old_request_does_not_stop_what_another_has_started() -> 
             await client.until(lambda: any(chunk["type"] == "text-delta" for chunk in chunks(client, new)))
             client.send_frame({"type": "abort", "requestId": old})
             await ping(client)
-            assert live.bridge.running("ann", "chat-1") is not None
+            assert live.bridge._service.running("ann", "chat-1") is not None
 
     play(scenario)
 
@@ -320,7 +320,7 @@ def test_stop_ends_the_session_of_the_attached_chat_and_no_other() -> None:
             assert (await client.answer(requests[0])).chunks[-1]["type"] == "abort"
             while live.runs > 1:
                 await asyncio.sleep(0.1)
-            assert live.bridge.running("ann", "chat-2") is not None
+            assert live.bridge._service.running("ann", "chat-2") is not None
             assert client.frames[requests[1]][-1]["type"] == "chunk"
 
     play(scenario)

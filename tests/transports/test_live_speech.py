@@ -89,7 +89,7 @@ def test_a_turn_that_has_ended_before_it_is_read_can_be_read_once() -> None:
             turn = await client.own("turn")
             await over.wait()
             await asyncio.sleep(1)
-            assert live.bridge.running("ann", "chat-1") is None
+            assert live.bridge._service.running("ann", "chat-1") is None
             answer = await client.resume()
             assert (answer.message_id, answer.text) == (turn["messageId"], "Good morning.")
             assert answer.chunks[-1]["type"] == "finish"

@@ -12,8 +12,8 @@ import msgspec
 from ..adk.calls.gate import ApprovalGate
 from ..adk.calls.leased_chat import LeasedChat
 from ..adk.calls.policy import ApprovalPolicy
-from ..adk.live.live_run import LiveRun
-from ..adk.request.request_run import RequestRun
+from ..adk.run import Run
+from ..chunk_log import ChunkLog
 from ..errors import Restarting, TooMany
 from ..protocol import call_record
 from ..protocol.call_record import CallKey, CallRecord, ChatKey, NotAllowed, State
@@ -22,7 +22,6 @@ from .lease_keeper import LeaseKeeper
 
 logger = logging.getLogger(__name__)
 
-Run = RequestRun | LiveRun
 Change = tuple[CallRecord, CallRecord]
 
 _NOT_TAKEN_UP = "This call was not run: the server failed before it began."
@@ -148,14 +147,16 @@ class ChatLeases:
             if count > 1:
                 self._queues[chat] = lock, count - 1
 
-    async def wait_for(self, chat: ChatKey, calls: frozenset[CallKey]) -> LeasedChat | RequestRun:
-        """The right to run in this chat, as soon as it is free; or the run that is answering just these calls."""
+    async def wait_for(self, chat: ChatKey, calls: frozenset[CallKey]) -> LeasedChat | ChunkLog:
+        """The lease of this chat as soon as it is free; or the segment of a run that was started with answers to these
+        calls."""
         look_s = _FIRST_LOOK_S
         async with self.queue(chat):
             while True:
                 run = self._runs.get(chat)
-                if isinstance(run, RequestRun) and calls <= run.answered and not run.log.is_closed:
-                    return run
+                log = run.log if run is not None and calls <= run.answered else None
+                if log is not None and not log.is_closed:
+                    return log
                 if chat in self._runs:
                     await self._free[chat].wait()
                     continue
@@ -199,12 +200,13 @@ class ChatLeases:
         finally:
             self._set_free(leased.key)
 
-    async def end_run(self, leased: LeasedChat, answered: frozenset[CallKey]) -> None:
-        """A run is over. Nobody does later what it should have done, unless it leaves that to others."""
+    async def end_run(self, run: Run) -> None:
+        """A request run is over. Calls that it was to start are given up, unless it leaves them to the next run."""
+        leased = run.leased
         if self._leases.get(leased.key) is leased:
             await self._record_questions(leased)
             if not leased.leaves_calls:
-                await self.give_up(leased, answered, _NOT_TAKEN_UP)
+                await self.give_up(leased, run.answered, _NOT_TAKEN_UP)
                 await self._refuse_unasked(leased)
         await self.end(leased)
 

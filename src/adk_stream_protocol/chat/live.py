@@ -1,15 +1,14 @@
-"""The live sessions of a bridge: who listens to which, and how one is opened."""
+"""The live sessions of a bridge: which clients listen to which, and how one is opened."""
 
 import asyncio
 from collections import defaultdict
-from typing import TYPE_CHECKING
 
 from ..adk.calls.gate import ApprovalGate
-from ..adk.calls.leased_chat import LeasedChat
 from ..adk.content import encode_content
 from ..adk.live.live_message import LiveMessage
-from ..adk.live.live_run import LiveRun, LiveServices
+from ..adk.live.live_run import LiveOptions, LiveRun
 from ..adk.live.live_segments import LiveListener
+from ..adk.run import Run
 from ..adk.run_config import effective_live_config
 from ..adk.session import Chat, MessageIds
 from ..chunk_log import ChunkLog
@@ -17,44 +16,31 @@ from ..errors import RunActive
 from ..limits import Limits
 from ..protocol.call_record import ChatKey
 from ..protocol.turn import Turn
-from ..store.base import Store
-from .answers import deliver_outcomes, leave_calls_pending, refuse_call
 from .leases import ChatLeases
 from .prepared import Prepared, presentation
-from .segments import Segments
-
-if TYPE_CHECKING:
-    from google.adk.agents.run_config import RunConfig
-    from google.adk.events import Event
+from .segments import RunDefaults, Segments
 
 
 class LiveChats:
     def __init__(
         self,
-        store: Store,
         gate: ApprovalGate,
         leases: ChatLeases,
         segments: Segments,
+        defaults: RunDefaults,
         limits: Limits,
-        run_config: "RunConfig | None",
     ) -> None:
-        self._store = store
         self._gate = gate
         self._leases = leases
         self._segments = segments
         self._limits = limits
-        self._run_config = run_config
+        self._defaults = defaults
+        self._runs: dict[ChatKey, LiveRun] = {}
         self._opening: dict[ChatKey, asyncio.Task[LiveRun]] = {}
         self._listeners: defaultdict[ChatKey, set[LiveListener]] = defaultdict(set)
 
     def get(self, chat: ChatKey) -> LiveRun | None:
-        run = self._leases.get(chat)
-        return run if isinstance(run, LiveRun) else None
-
-    def announced(self, chat: ChatKey) -> "list[Event]":
-        """Calls of which the session has no events."""
-        live = self.get(chat)
-        return list(live.announced) if live is not None else []
+        return self._runs.get(chat)
 
     async def say(self, chat: Chat, turn: Turn, prepared: Prepared, by: LiveListener) -> ChunkLog:
         live = await self.open(chat, prepared)
@@ -90,7 +76,7 @@ class LiveChats:
         if run is not None:
             if not run.is_ending:
                 return run
-            await run.has_ended.wait()
+            await run.ended.wait()
         opening = self._opening.get(chat.key)
         if opening is None:  # words and voice may come together, or from two pages
             opening = asyncio.create_task(self._open(chat, prepared), name="adk-stream open live")
@@ -103,31 +89,24 @@ class LiveChats:
         leased = await self._leases.begin(chat.key)
         if leased is None:
             raise RunActive
-        try:
-            await deliver_outcomes(self._store, chat, leased)
-        except BaseException:
-            await self._leases.end(leased)
-            raise
-        ids = MessageIds(user_message_id=None, message_id=None, **presentation(prepared, None))
+        await self._segments.deliver_outcomes(chat, leased)
         changes, metadata = prepared.get("run_config", {}), prepared.get("custom_metadata", {})
-        live = LiveRun(
-            chat,
-            leased,
-            self._gate,
-            self._limits,
-            effective_live_config(self._run_config, changes, metadata),
-            LiveServices(
-                new_message=lambda: LiveMessage(self._segments.new_translator(chat, ids), shown=ids),
-                refuse=lambda call, reason: refuse_call(self._store, chat.key, call, reason),
-                park=lambda: leave_calls_pending(self._store, chat, leased),
-                let_go=lambda: self._ended(leased),
-            ),
-            self._listeners[chat.key],
+        options = LiveOptions(
+            run_config=effective_live_config(self._defaults.run_config, changes, metadata),
+            translators=self._defaults.translators,
+            shown=MessageIds(user_message_id=None, message_id=None, **presentation(prepared, None)),
         )
+        context = self._segments.context(chat, leased, self)
+        live = self._runs[chat.key] = LiveRun(context, self._gate, options, self._listeners[chat.key])
         self._leases.put(chat.key, live)
         live.start()
         return live
 
-    async def _ended(self, leased: LeasedChat) -> None:
-        await self._leases.end(leased)
-        self._listeners_changed(leased.key)
+    async def run_ended(self, run: Run) -> None:
+        await self._leases.end(run.leased)
+        live = self._runs.get(run.leased.key)
+        if live is not None and live is run:
+            del self._runs[run.leased.key]
+            for message_id, log in live.last_logs().items():
+                self._segments.keep_log(run.leased.key, message_id, log)
+        self._listeners_changed(run.leased.key)

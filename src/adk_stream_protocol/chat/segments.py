@@ -1,4 +1,4 @@
-"""The segments of request mode: how a run is started, and how a message goes on after answers or after a crash."""
+"""The segments of request mode: how a run starts, and how a message continues after answers or after a crash."""
 
 import asyncio
 from collections.abc import AsyncGenerator, Callable, Collection, Sequence
@@ -6,13 +6,16 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from ..adk.calls.delivery import deliver_outcomes, with_results
 from ..adk.calls.leased_chat import LeasedChat
 from ..adk.calls.session_calls import SessionCall, calls_made, find_session_calls
 from ..adk.request.request_run import RequestRun, RunRequest
+from ..adk.run import Run, RunContext, RunOwner
 from ..adk.run_config import effective_run_config
 from ..adk.session import Chat, MessageIds, find_event, message_id_of
 from ..adk.translate.tool_parts import Records
 from ..adk.translate.translator import Translator
+from ..adk.translate.translators import Translators
 from ..chunk_log import ChunkLog
 from ..limits import Limits
 from ..protocol.answers import Answer
@@ -20,8 +23,8 @@ from ..protocol.call_record import CallKey, ChatKey
 from ..protocol.chunks import SdkVersion
 from ..protocol.messages import ApprovalStyle
 from ..store.base import Store, load_results
-from .answers import MessageToContinue, continue_message, with_results
 from .leases import ChatLeases
+from .next_segment import MessageToContinue, plan_next_segment
 from .prepared import Prepared, decode_prepared, encode_prepared
 
 if TYPE_CHECKING:
@@ -32,17 +35,16 @@ _KEPT_S = 60  # how long after its end an answer can still be read by its id
 
 
 @dataclass(frozen=True, kw_only=True)
-class Defaults:
+class RunDefaults:
     """What a bridge is set to, where a request says nothing else."""
 
     run_config: "RunConfig | None"
-    sdk_version: SdkVersion
-    approval_style: ApprovalStyle | None
+    translators: Translators
 
 
-@dataclass(frozen=True)
-class Asked:
-    """What a request says of the message that goes on. After a crash nobody asks."""
+@dataclass(frozen=True, kw_only=True)
+class Continuation:
+    """Which message continues, and what its client says about it. After a crash no client asks."""
 
     message_id: str
     start_id: str
@@ -53,7 +55,7 @@ class Asked:
 
 
 class Segments:
-    def __init__(self, store: Store, leases: ChatLeases, limits: Limits, defaults: Defaults) -> None:
+    def __init__(self, store: Store, leases: ChatLeases, limits: Limits, defaults: RunDefaults) -> None:
         self._store = store
         self._leases = leases
         self._limits = limits
@@ -61,23 +63,18 @@ class Segments:
         self._logs: dict[tuple[ChatKey, str], ChunkLog] = {}
 
     def new_translator(self, chat: Chat, ids: MessageIds, sdk_version: SdkVersion | None = None) -> Translator:
-        return Translator(
-            root_author=chat.root_author,
-            sdk_version=sdk_version or self._defaults.sdk_version,
-            approval_style=ids.approval_style or self._defaults.approval_style,
-            send_state=ids.send_state or (),
-            send_nodes=ids.send_nodes or False,
-            control_flow=chat.control_flow,
-        )
+        return self._defaults.translators.new(chat, ids, sdk_version)
 
     async def records(self, chat: ChatKey, calls: Collection[CallKey] | None = None) -> Records:
-        """All of the chat's; with the results of these calls, or of all."""
+        """All of the chat's, with the results of these calls, or of all calls."""
         records = {record.call: record for record in (await self._store.read(chat)).records}
         await load_results(self._store, chat, records, list(records) if calls is None else calls)
         return records
 
+    # -- a message that continues -------------------------------------------------------------------------------------
+
     async def continue_lost(self, chat: Chat, choose: Callable[[Sequence[SessionCall]], SessionCall | None]) -> None:
-        """Go on with a message whose run was lost, if there is anything to go on with."""
+        """Continue a message whose run was lost, if there is anything to continue."""
         leased = await self._leases.begin(chat.key)
         if leased is None:
             return
@@ -88,7 +85,8 @@ class Segments:
             await self._leases.end(leased)
             return
         prepared = decode_prepared(lost.record.prepared)
-        await self.go_on(chat, leased, Asked(lost.message_id, lost.message_id, prepared), events, calls)
+        continuation = Continuation(message_id=lost.message_id, start_id=lost.message_id, prepared=prepared)
+        await self.continue_message(chat, leased, continuation, events, calls)
 
     @asynccontextmanager
     async def ending_at_failure(self, leased: LeasedChat) -> AsyncGenerator[None]:
@@ -98,6 +96,11 @@ class Segments:
             await self._leases.end(leased)
             raise
 
+    async def deliver_outcomes(self, chat: Chat, leased: LeasedChat) -> None:
+        """Before the user's next message: append all outcomes of calls that the session does not have."""
+        async with self.ending_at_failure(leased):
+            await deliver_outcomes(self._store, chat, leased)
+
     async def read_session(self, chat: Chat, leased: LeasedChat) -> "tuple[list[Event], list[SessionCall]]":
         session = await chat.load()
         events = session.events if session else []
@@ -105,67 +108,89 @@ class Segments:
         await self._leases.take_back(leased, await calls_made(events))
         return events, calls
 
-    async def go_on(
-        self, chat: Chat, leased: LeasedChat, asked: Asked, events: "list[Event]", calls: Sequence[SessionCall]
+    async def continue_message(
+        self,
+        chat: Chat,
+        leased: LeasedChat,
+        continuation: Continuation,
+        events: "list[Event]",
+        calls: Sequence[SessionCall],
     ) -> ChunkLog | None:
-        """The log of the next segment; None if there is nothing that ADK has not been told."""
+        """The log of the next segment; None if ADK has everything already."""
+        prepared = continuation.prepared
         async with self.ending_at_failure(leased):
-            of_message = [call for call in calls if call.message_id == asked.message_id]
-            calls = await with_results(self._store, chat.key, of_message, leased.records)
-            first = await find_event(events, lambda event: message_id_of(event) == asked.message_id)
+            of_message = [call for call in calls if call.message_id == continuation.message_id]
+            first = await find_event(events, lambda event: message_id_of(event) == continuation.message_id)
             shown = MessageIds.of(first) if first else MessageIds(user_message_id=None, message_id=None)
             ids = MessageIds(
                 user_message_id=None,
-                message_id=asked.message_id,
-                approval_style=asked.approval_style or shown.approval_style,
-                send_state=sorted(asked.prepared.get("send_state", ())) or shown.send_state,
-                send_nodes=asked.prepared.get("send_nodes") or shown.send_nodes,
+                message_id=continuation.message_id,
+                approval_style=continuation.approval_style or shown.approval_style,
+                send_state=sorted(prepared.get("send_state", ())) or shown.send_state,
+                send_nodes=prepared.get("send_nodes") or shown.send_nodes,
             )
-            translator = self.new_translator(chat, ids, asked.sdk_version)
-            message = MessageToContinue(ids, asked.start_id, events, calls)
-            segment = await continue_message(
-                chat,
-                leased,
-                translator,
-                message,
-                asked.answers,
-                asked_by=shown,
-                run_config=self.run_config(ids, asked.prepared),
-                state_delta=asked.prepared.get("state_delta"),
+            translator = self.new_translator(chat, ids, continuation.sdk_version)
+            message = MessageToContinue(
+                chat=chat,
+                ids=ids,
+                start_id=continuation.start_id,
+                events=events,
+                calls=await with_results(self._store, chat.key, of_message, leased.records),
+                records=leased.records,
             )
+            segment = await plan_next_segment(message, translator, continuation.answers)
         if segment is None:
             await self._leases.end(leased)
             return None
-        leased.prepared = encode_prepared(asked.prepared)
-        log, request = segment
-        self.start(chat, leased, request, translator, log)
-        return log
+        leased.prepared = encode_prepared(prepared)
+        request = RunRequest(
+            ids=ids,
+            opening=segment.opening,
+            contents=segment.contents,
+            run_config=self.run_config(ids, prepared),
+            state_delta=prepared.get("state_delta"),
+            appended=segment.appended,
+            answered=segment.answered,
+            asked_by=shown,
+            outputs=segment.outputs,
+        )
+        self.start(chat, leased, request, translator, segment.log)
+        return segment.log
 
     # -- runs ---------------------------------------------------------------------------------------------------------
 
     def start(
         self, chat: Chat, leased: LeasedChat, request: RunRequest, translator: Translator, log: ChunkLog
     ) -> RequestRun:
-        name = chat.key, request.ids.message_id or ""
-
-        async def let_go(leased: LeasedChat) -> None:
-            await self._leases.end_run(leased, request.answered)
-            asyncio.get_running_loop().call_later(_KEPT_S, self._forget_log, name, log)
-
-        run = RequestRun(chat, leased, request, translator, log, self._limits, let_go)
-        self._logs[name] = log
+        run = RequestRun(self.context(chat, leased, self), request, translator, log)
+        self._logs[chat.key, request.ids.message_id or ""] = log
         self._leases.put(chat.key, run)
         run.start()
         return run
+
+    def context(self, chat: Chat, leased: LeasedChat, owner: RunOwner) -> RunContext:
+        return RunContext(chat=chat, leased=leased, store=self._store, limits=self._limits, owner=owner)
+
+    async def run_ended(self, run: Run) -> None:
+        await self._leases.end_run(run)
+        if run.log is not None:
+            self.keep_log(run.leased.key, run.message_id or "", run.log)
+
+    def run_config(self, ids: MessageIds, prepared: Prepared) -> "RunConfig":
+        custom_metadata = {**prepared.get("custom_metadata", {}), **ids.metadata()}
+        return effective_run_config(self._defaults.run_config, prepared.get("run_config", {}), custom_metadata)
+
+    # -- logs ---------------------------------------------------------------------------------------------------------
 
     def log_of(self, chat: ChatKey, message_id: str) -> ChunkLog | None:
         """The last segment of an answer that runs here, or has ended a moment ago."""
         return self._logs.get((chat, message_id))
 
-    def _forget_log(self, name: tuple[ChatKey, str], log: ChunkLog) -> None:
-        if self._logs.get(name) is log:
-            del self._logs[name]
+    def keep_log(self, chat: ChatKey, message_id: str, log: ChunkLog) -> None:
+        """For a while after its end."""
+        self._logs[chat, message_id] = log
+        asyncio.get_running_loop().call_later(_KEPT_S, self._forget_log, chat, message_id, log)
 
-    def run_config(self, ids: MessageIds, prepared: Prepared) -> "RunConfig":
-        custom_metadata = {**prepared.get("custom_metadata", {}), **ids.metadata()}
-        return effective_run_config(self._defaults.run_config, prepared.get("run_config", {}), custom_metadata)
+    def _forget_log(self, chat: ChatKey, message_id: str, log: ChunkLog) -> None:
+        if self._logs.get((chat, message_id)) is log:
+            del self._logs[chat, message_id]

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from starlette.responses import Response
 from starlette.types import Message, Receive, Scope, Send
 
-from ..chat.answers import encode_failure
+from ..chat.closed_logs import failed_log
 from ..chat.turns import Opened
 from ..chunk_log import LogReader, Reading
 from ..errors import TooMany
@@ -76,7 +76,7 @@ class EventStreamResponse(Response):
         try:
             reading.log.require_room(self._limits.max_readers_per_run)
         except TooMany as refusal:  # its status is out already
-            return Reading(encode_failure(None, str(refusal)))
+            return Reading(failed_log(None, str(refusal)))
         return reading
 
     async def _wait(self, send: Send, waker: asyncio.Event, timer: "_ReaderTimer") -> None:

@@ -8,13 +8,14 @@ from functools import wraps
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, Response
 
-from ..bridge import ChatBridge
+from ..chat.caller import Caller
 from ..chunk_log import Reading
 from ..errors import BridgeError, LocalProtocolError, TooSlow, WrongMediaType
 from ..limits import Limits
 from ..protocol import sse
 from ..protocol.turn import BodyMeter
 from .event_stream import BoundedResponse, EventStreamResponse
+from .surface import Surface
 
 logger = logging.getLogger(__name__)
 
@@ -24,33 +25,33 @@ NOT_KEPT = "private, no-store"
 Endpoint = Callable[[Request], Awaitable[Response]]
 
 
-async def respond(bridge: ChatBridge, request: Request) -> Response:
+async def respond(surface: Surface, request: Request) -> Response:
     """One turn, whatever comes of it: this never raises."""
-    return await answering(bridge, request, _turn(bridge, request))
+    return await answering(surface, request, _turn(surface, request))
 
 
-async def _turn(bridge: ChatBridge, request: Request) -> Response:
-    user = await bridge.identify(request)
-    with bridge.unfinished.counting(user) as count:
-        body = await _read_body(request, bridge.limits, count)
-        opened = await bridge.open_turn(request, user, body, request.url.path.rstrip("/"))
+async def _turn(surface: Surface, request: Request) -> Response:
+    user = await surface.identify(request)
+    with surface.unfinished.counting(user) as count:
+        body = await _read_body(request, surface.limits, count)
+        opened = await surface.service.open_turn(Caller(request, user, request.url.path.rstrip("/")), body)
     if isinstance(opened, Reading):
-        opened.log.require_room(bridge.limits.max_readers_per_run)
-    return EventStreamResponse(opened, bridge.limits)
+        opened.log.require_room(surface.limits.max_readers_per_run)
+    return EventStreamResponse(opened, surface.limits)
 
 
-def resume(bridge: ChatBridge, request: Request, user: str, chat_id: str) -> Response:
+def resume(surface: Surface, request: Request, user: str, chat_id: str) -> Response:
     """The running turn, from its start or after the cursor that the client names; 204 when nothing runs."""
-    log = bridge.running(user, chat_id, request.query_params.get("message"))
+    log = surface.service.running(user, chat_id, request.query_params.get("message"))
     if log is None:
         return Response(status_code=204)
-    log.require_room(bridge.limits.max_readers_per_run)
+    log.require_room(surface.limits.max_readers_per_run)
     cursor = sse.decode_cursor(request.headers.get("last-event-id"), log.segment)
     cursor = cursor if cursor is None or cursor <= len(log) else None
-    return EventStreamResponse(Reading(log, is_replay=True), bridge.limits, cursor=cursor)
+    return EventStreamResponse(Reading(log, is_replay=True), surface.limits, cursor=cursor)
 
 
-async def answering(bridge: ChatBridge, request: Request, work: Awaitable[Response]) -> Response:
+async def answering(surface: Surface, request: Request, work: Awaitable[Response]) -> Response:
     """The work's answer, or the refusal that it raised; with the headers that every answer has."""
     try:
         response = await work
@@ -63,8 +64,8 @@ async def answering(bridge: ChatBridge, request: Request, work: Awaitable[Respon
         logger.debug("details", exc_info=error)
         response = refusal(BridgeError())
     response.headers.setdefault("cache-control", NOT_KEPT)  # chats are nobody else's, and change
-    response.headers.update(bridge.access.cors_headers(request.headers))
-    return response if isinstance(response, EventStreamResponse) else BoundedResponse(response, bridge.limits)
+    response.headers.update(surface.access.cors_headers(request.headers))
+    return response if isinstance(response, EventStreamResponse) else BoundedResponse(response, surface.limits)
 
 
 def refusal(error: BridgeError) -> Response:
@@ -95,11 +96,11 @@ async def _read_body(request: Request, limits: Limits, count: Callable[[int], No
     return b"".join(pieces)
 
 
-def endpoint(bridge: ChatBridge, work: Endpoint) -> Endpoint:
+def endpoint(surface: Surface, work: Endpoint) -> Endpoint:
     """A route's function whose failures become answers."""
 
     @wraps(work)
     async def answered(request: Request) -> Response:
-        return await answering(bridge, request, work(request))
+        return await answering(surface, request, work(request))
 
     return answered

@@ -6,7 +6,7 @@ when the model ends it. Calls that wait for an answer then stay what they are, a
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Collection, Mapping
+from collections.abc import Sequence
 from collections.abc import Set as AbstractSet
 from contextlib import aclosing
 from dataclasses import dataclass, replace
@@ -19,16 +19,19 @@ from google.genai import types
 
 from ...chunk_log import ChunkLog
 from ...errors import RunActive, StoreUnavailable
-from ...limits import Limits
-from ...protocol.call_record import CallKey, CallRecord
+from ...protocol.call_record import CallKey
+from ..calls.delivery import leave_calls_pending, refuse_call
 from ..calls.gate import ApprovalGate
-from ..calls.leased_chat import LeasedChat
 from ..calls.resumption import answer_event, response_part
 from ..event_parts import is_said
 from ..failures import public_failure_text
-from ..request.request_run import LEASE_LOST, RESTARTING, half_said_events, last_words, log_failure
+from ..run import LEASE_LOST, RESTARTING, AnsweredCalls, RunContext
+from ..run import STOP_GRACE_S as _STOP_GRACE_S
+from ..run_end import log_failure, unfinished_events
 from ..runner import lift_frame_limit
-from ..session import Chat
+from ..session import MessageIds
+from ..translate.ending import encode_end
+from ..translate.translators import Translators
 from .input_queue import LiveInput
 from .live_message import LiveMessage
 from .live_segments import LiveListener, LiveSegments
@@ -39,48 +42,38 @@ SUPERSEDED = "superseded: the user wrote something else instead"
 STOPPED = "the user stopped the session"
 ENDED = "the session has ended"
 
-_STOP_GRACE_S = 1
 _TICK_S = 1
 _MAX_RECONNECTS = 5  # without a word from the model in between: it takes us in and throws us out
 _LOST_MODEL = "The connection to the model was lost. Send your message again."
 
 
 @dataclass(frozen=True, kw_only=True)
-class LiveServices:
-    """What a live run asks of the rest of the bridge."""
+class LiveOptions:
+    """How a live session is run and shown."""
 
-    new_message: Callable[[], LiveMessage]
-    """For an answer that nobody asked for in writing."""
-    refuse: Callable[[CallKey, str], Awaitable[None]]
-    """Record that a call will not be answered, and why."""
-    park: Callable[[], Awaitable[None]]
-    """Leave the calls that wait as request mode would have left them."""
-    let_go: Callable[[], Awaitable[None]]
-    """The next turn may come."""
+    run_config: RunConfig
+    translators: Translators
+    shown: MessageIds
+    """How answers are shown that nobody asked for in writing."""
 
 
 class LiveRun:
     def __init__(
         self,
-        chat: Chat,
-        leased: LeasedChat,
+        context: RunContext,
         gate: ApprovalGate,
-        limits: Limits,
-        run_config: RunConfig,
-        services: LiveServices,
+        options: LiveOptions,
         listeners: AbstractSet[LiveListener],
     ) -> None:
         """`listeners`: whoever is connected to the chat, as it changes."""
-        self.input = LiveInput(limits.max_waiting_audio_s)
-        self.has_ended = asyncio.Event()
-        self._chat = chat
-        self._leased = leased
+        self.input = LiveInput(context.limits.max_waiting_audio_s)
+        self.ended = asyncio.Event()
+        self.leased = context.leased
+        self._context = context
         self._gate = gate
-        self._limits = limits
-        self._run_config = run_config
-        self._services = services
+        self._options = options
         self._listeners = listeners
-        self._segments = LiveSegments(chat, leased.records, services.new_message, listeners)
+        self._segments = LiveSegments(context.chat, context.leased.records, self._new_message, listeners)
         self._deferred: list[tuple[types.Content, dict[str, Any] | None]] = []
         self._task: asyncio.Task[None] | None = None
         self._ending: asyncio.Task[None] | None = None
@@ -96,7 +89,7 @@ class LiveRun:
 
     def start(self) -> None:
         self.input.on_response = self._send_deferred
-        self._task = asyncio.create_task(self._drive(), name=f"adk-stream live {self._chat.chat_id}")
+        self._task = asyncio.create_task(self._drive(), name=f"adk-stream live {self._context.chat.chat_id}")
         self._timer = asyncio.get_running_loop().call_later(_TICK_S, self._watch)
         self.watch_listeners()
 
@@ -107,7 +100,7 @@ class LiveRun:
             self._grace = None
         self._segments.tell_untold()
         if not self._listeners and not self.is_ending:
-            self._grace = asyncio.get_running_loop().call_later(self._limits.live_grace_s, self._nobody_listens)
+            self._grace = asyncio.get_running_loop().call_later(self._context.limits.live_grace_s, self._nobody_listens)
 
     def _nobody_listens(self) -> None:
         if self._segments.is_at_work:  # it may be paying: let it finish
@@ -139,12 +132,12 @@ class LiveRun:
         blocked = [other for other in self._segments.messages.values() if other.is_blocked]
         self._segments.adopt(message)
         self._segments.turns.say(message)
-        log = message.open(self._leased.records)
+        log = message.open(self.leased.records)
         try:
             for call in [call for other in blocked for call, blocks in other.waiting.items() if blocks]:
-                await self._services.refuse(call, SUPERSEDED)
+                await self._refuse(call, SUPERSEDED)
         except BaseException:
-            message.close(message.translator.abort(records=self._leased.records))
+            message.close(message.translator.abort(records=self.leased.records))
             raise
         for other in blocked:
             other.is_superseded = True
@@ -162,8 +155,8 @@ class LiveRun:
         return self._segments.is_ending
 
     @property
-    def announced(self) -> Collection[Event]:
-        return self._segments.announced.values()
+    def calls_outside_session(self) -> Sequence[Event]:
+        return list(self._segments.announced.values())
 
     def interrupt(self) -> None:
         """The user has heard enough of this answer."""
@@ -172,27 +165,28 @@ class LiveRun:
     def hear(self, samples: bytes) -> None:
         self.input.send_voice(samples)
 
-    async def take_up(
-        self,
-        message_id: str,
-        start_id: str,
-        answered: Collection[CallKey],
-        known_outputs: Collection[CallKey],
-        records: Mapping[CallKey, CallRecord],
-        by: LiveListener | None,
-    ) -> ChunkLog | None:
-        """Go on with a message whose client has answered. None if these calls are not ours."""
-        message = self._segments.messages.get(message_id)
-        if message is None or self.is_ending or not any(call in message.calls for call in answered):
+    def send_activity_start(self) -> None:
+        self.input.send_activity_start()
+
+    def send_activity_end(self) -> None:
+        self.input.send_activity_end()
+
+    def accepts(self, calls: frozenset[CallKey]) -> bool:
+        messages = self._segments.messages.values()
+        return not self.is_ending and any(call in message.calls for message in messages for call in calls)
+
+    async def continue_message(self, answered: AnsweredCalls) -> ChunkLog | None:
+        message = self._segments.messages.get(answered.message_id)
+        if message is None or self.is_ending or not any(call in message.calls for call in answered.calls):
             return None
-        self._segments.records.update(records)
+        self._segments.records.update(answered.records)
         for call in [call for call in message.waiting if self._segments.is_answered(call)]:
             del message.waiting[call]
-        under_way = [call for call in answered if call in message.calls]  # the others have their results
-        log = message.log or message.open(self._leased.records, under_way, known_outputs, start_id)
-        self._segments.tell_turn(message, by)
+        under_way = [call for call in answered.calls if call in message.calls]  # the others have their results
+        log = message.log or message.open(self.leased.records, under_way, answered.known_outputs, answered.start_id)
+        self._segments.tell_turn(message, answered.by)
         self._segments.turns.resume(message)
-        for call in [call for call in answered if call in self._segments.left_to_client]:
+        for call in [call for call in answered.calls if call in self._segments.left_to_client]:
             if self._segments.is_answered(call):
                 await self._deliver(message, call)
         self._segments.end_if_it_waits(message)
@@ -206,20 +200,34 @@ class LiveRun:
         part = response_part(self._segments.records[call])
         event = answer_event(made_by, [part], message.ids())
         if self._segments.session is not None:
-            await self._chat.runner.session_service.append_event(self._segments.session, event)
-        message.write(message.translator.feed(event, records=self._leased.records))
-        self._leased.store_result(call)
+            await self._context.chat.runner.session_service.append_event(self._segments.session, event)
+        message.write(message.translator.feed(event, records=self.leased.records))
+        self.leased.store_result(call)
         self.input.send_content(types.Content(role="user", parts=[part]))
+
+    asked_by: MessageIds | None = None
+    answered: frozenset[CallKey] = frozenset()
+
+    async def is_abandoned(self, within_s: float) -> bool:
+        """Its sockets are its readers: it ends by itself when they have gone."""
+        return False
+
+    def _new_message(self) -> LiveMessage:
+        shown = self._options.shown
+        return LiveMessage(self._options.translators.new(self._context.chat, shown), shown=shown)
+
+    async def _refuse(self, call: CallKey, reason: str) -> None:
+        await refuse_call(self._context.store, self.leased.key, call, reason)
 
     async def stop(self) -> None:
         """End the session: model, tools, stream. What waits is refused."""
-        if self._task is None or self.has_ended.is_set():
+        if self._task is None or self.ended.is_set():
             return
         self._ended_by = "stop"
         for message in list(self._segments.messages.values()):
             for call in list(message.waiting):
                 try:
-                    await self._services.refuse(call, STOPPED)
+                    await self._refuse(call, STOPPED)
                 except StoreUnavailable:  # then it stays pending, and nothing runs without the record
                     logger.error("a call that was stopped is still pending")
         self._segments.tell_news()
@@ -231,23 +239,23 @@ class LiveRun:
 
     async def stop_after_tools(self) -> None:
         """As `stop`, but tools that have begun come to their ends first."""
-        self._leased.begins_nothing = True
-        await self._leased.until_tools_end(self._limits.max_run_s)
+        self.leased.begins_nothing = True
+        await self.leased.until_tools_end(self._context.limits.max_run_s)
         await self.stop()
 
     async def drain(self) -> None:
         """The server goes. Tools that have begun come to their ends; what waits for an answer goes on waiting."""
-        self._leased.begins_nothing = True
-        await self._leased.until_tools_end(self._limits.drain_s)
+        self.leased.begins_nothing = True
+        await self.leased.until_tools_end(self._context.limits.drain_s)
         await self._leave_calls("restart", RESTARTING)
 
     async def lose_lease(self) -> None:
         """Somebody else has the chat by now: nothing more is written into it."""
-        self._leased.begins_nothing = self._leased.is_lost = True
+        self.leased.begins_nothing = self.leased.is_lost = True
         await self._leave_calls("failure", LEASE_LOST)
 
     async def _leave_calls(self, ended_by: str, failure: str) -> None:
-        self._leased.leaves_calls = True
+        self.leased.leaves_calls = True
         self._ended_by, self._failure = ended_by, failure
         self._cancel()
         if self._task is not None:
@@ -259,11 +267,16 @@ class LiveRun:
         message = self._segments.messages.get(message_id)
         return message.last_log if message is not None else None
 
+    def last_logs(self) -> dict[str, ChunkLog]:
+        """Of all its messages, by their ids."""
+        messages = self._segments.messages.values()
+        return {message.message_id: message.last_log for message in messages if message.last_log is not None}
+
     async def end_if_idle(self) -> None:
         """Make room for request mode, unless something is being told."""
         if self.log is None and not self._segments.is_at_work:
             self._cancel()
-            await self.has_ended.wait()
+            await self.ended.wait()
 
     def _cancel(self) -> None:
         if self._task is not None and not self.is_ending:
@@ -274,30 +287,30 @@ class LiveRun:
     # -- the model's side ---------------------------------------------------------------------------------------------
 
     async def _drive(self) -> None:
-        self._gate.go_live(self._leased.lease, self._segments)
-        lift_frame_limit(self._chat.runner.agent)
+        self._gate.go_live(self.leased.lease, self._segments)
+        lift_frame_limit(self._context.chat.runner.agent)
         try:
             try:
                 await self._consume()
             except SessionNotFoundError:
                 if self._invocation_id:
                     raise
-                await self._chat.create()
+                await self._context.chat.create()
                 await self._consume()
         except asyncio.CancelledError:
             pass  # by ourselves: nobody else has this task
         except Exception as error:
-            log_failure(error, self._chat.chat_id)
+            log_failure(error, self._context.chat.chat_id)
             self._ended_by, self._failure = "failure", public_failure_text(error)
         finally:
             await self._end()
 
     async def _consume(self) -> None:
-        events = self._chat.runner.run_live(
-            user_id=self._chat.user_id,
-            session_id=self._chat.chat_id,
+        events = self._context.chat.runner.run_live(
+            user_id=self._context.chat.user_id,
+            session_id=self._context.chat.chat_id,
             live_request_queue=self.input,
-            run_config=self._run_config,
+            run_config=self._options.run_config,
         )
         async with aclosing(events):
             async for event in events:
@@ -305,11 +318,11 @@ class LiveRun:
                 self._heard_at = asyncio.get_running_loop().time()
                 if not event.partial:
                     for response in event.get_function_responses():
-                        self._leased.store_result(CallKey(event.invocation_id, response.id or ""))
+                        self.leased.store_result(CallKey(event.invocation_id, response.id or ""))
                 if is_said(event):
                     self._lost_before_last_word = self.input.takers_lost
                 await self._segments.take(event)
-                if self.log is not None and self.log.size_bytes > self._limits.max_log_bytes:
+                if self.log is not None and self.log.size_bytes > self._context.limits.max_log_bytes:
                     self._ended_by = "size"
                     self._cancel()
 
@@ -328,10 +341,10 @@ class LiveRun:
             self._heard_at = now
         was_blocked = now - self._watched_at > 2 * _TICK_S  # what came in meanwhile is heard first
         self._watched_at = now
-        is_silent = now - self._heard_at > self._limits.live_silence_s
-        is_stuck = self.input.untaken_s() > self._limits.send_timeout_s
+        is_silent = now - self._heard_at > self._context.limits.live_silence_s
+        is_stuck = self.input.untaken_s() > self._context.limits.send_timeout_s
         if (is_silent or is_stuck or thrown_out > _MAX_RECONNECTS) and not was_blocked:
-            logger.error("live session %s lost its model", self._chat.chat_id)
+            logger.error("live session %s lost its model", self._context.chat.chat_id)
             self._ended_by, self._failure = "failure", _LOST_MODEL
             self._cancel()
         elif not self.is_ending:
@@ -340,7 +353,7 @@ class LiveRun:
     async def _end(self) -> None:
         """Once, for whoever asks first: the run that is over, or a stop that has waited for it long enough."""
         if self._ending is None:
-            self._ending = asyncio.create_task(self._leave(), name=f"adk-stream live end {self._chat.chat_id}")
+            self._ending = asyncio.create_task(self._leave(), name=f"adk-stream live end {self._context.chat.chat_id}")
         await asyncio.shield(self._ending)
 
     async def _leave(self) -> None:
@@ -349,21 +362,21 @@ class LiveRun:
             if timer is not None:
                 timer.cancel()
         try:
-            if not self._leased.is_lost:
+            if not self.leased.is_lost:
                 await self._keep_what_was_said()
-                if self._run_config.get_session_config is None:
-                    self._leased.begun = self._segments.session
+                if self._options.run_config.get_session_config is None:
+                    self.leased.begun = self._segments.session
                 for call in self._segments.announced:  # nobody can go on with those
-                    await self._services.refuse(call, ENDED)
-                await self._services.park()
+                    await self._refuse(call, ENDED)
+                await leave_calls_pending(self._context.store, self._context.chat, self.leased)
         except Exception as error:  # the session is gone or busy: the stream must end all the same
-            log_failure(error, self._chat.chat_id)
+            log_failure(error, self._context.chat.chat_id)
         finally:
-            await self._services.let_go()  # before the last chunk: a client may send its next turn at once
+            await self._context.owner.run_ended(self)  # before the last chunk: a client may send its next turn at once
             for message in self._segments.messages.values():
                 if message.log is not None:
-                    message.close(last_words(message.translator, self._leased.records, self._ended_by, self._failure))
-            self.has_ended.set()
+                    message.close(encode_end(message.translator, self.leased.records, self._ended_by, self._failure))
+            self.ended.set()
 
     async def _keep_what_was_said(self) -> None:
         """ADK stores nothing of an answer that does not come to its end, but the user has read it."""
@@ -373,5 +386,7 @@ class LiveRun:
         for message in self._segments.messages.values():
             if message.log is not None:
                 ids = replace(message.ids(), ended_by=self._ended_by, failure=self._failure)
-                events += half_said_events(message.translator, ids, self._invocation_id, self._chat.root_author)
-        await self._chat.append(events)
+                events += unfinished_events(
+                    message.translator, ids, self._invocation_id, self._context.chat.root_author
+                )
+        await self._context.chat.append(events)

@@ -16,8 +16,8 @@ from ...protocol.call_record import CallRecord
 from ...protocol.chunks import AnyChunk
 from ...protocol.fold import MessageFold, Part, UIMessage
 from ..event_parts import data_file, is_said
-from ..request.request_run import last_words
 from ..session import Chat, MessageIds, kept_events, message_id_of, user_message_id_of
+from .ending import encode_end
 from .tool_parts import Records
 from .translator import ArtifactFile, Translator
 
@@ -43,7 +43,7 @@ class _AssistantMessage:
             self._fold.feed(chunk)
 
     def message(self) -> UIMessage:
-        for chunk in last_words(self._translator, self._records, self._ended_by, self._failure):
+        for chunk in encode_end(self._translator, self._records, self._ended_by, self._failure):
             self._fold.feed(chunk)
         for part in self._fold.parts:
             record = (
@@ -81,7 +81,7 @@ async def replay_to_its_end(
         await share.give_way()
         if message_id_of(event) == message_id and (ids := MessageIds.of(event)).message_id and ids.ended_by:
             last = ids
-    return [*chunks, *last_words(translator, records, last.ended_by, last.failure)]
+    return [*chunks, *encode_end(translator, records, last.ended_by, last.failure)]
 
 
 async def _replayed(

@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
-from ...chat.turns import Opened
+from ...chat.background import Opened
 from ...chunk_log import ChunkLog, LogReader, Reading
 from ...errors import MalformedRequest, TooMany
 

@@ -11,8 +11,8 @@ from typing import Any
 from starlette.websockets import WebSocket, WebSocketDisconnect
 
 from ...adk.live.live_message import LiveMessage
-from ...adk.live.live_run import LiveRun
-from ...bridge import ChatBridge
+from ...chat.caller import Caller
+from ...chat.live_voice import LiveVoice
 from ...chunk_log import ChunkLog, LogReader
 from ...errors import BridgeError, LocalProtocolError, MalformedRequest, NoUser, RemoteProtocolError, RequestTooLarge
 from ...protocol import frames
@@ -20,6 +20,7 @@ from ...protocol.frames import OURS, FrameEncoder, OfficialEncoder, OfficialFram
 from ...protocol.turn import BodyMeter, is_chat_id
 from ..connection import drop, drop_when_stuck, until_closing
 from ..security import POLICY_VIOLATION
+from ..surface import Surface
 from .live_requests import LiveRequests, Told
 from .outbox import FrameRate, Outbox
 
@@ -30,26 +31,26 @@ _MAX_OWN_FRAME = 4096
 
 
 class LiveSockets:
-    """All live sockets of a bridge."""
+    """All live sockets of a surface."""
 
-    def __init__(self, bridge: ChatBridge) -> None:
-        self._bridge = bridge
-        self._requests = LiveRequests(bridge.limits.live_grace_s)
+    def __init__(self, surface: Surface) -> None:
+        self._surface = surface
+        self._requests = LiveRequests(surface.limits.live_grace_s)
         self._counts: Counter[str] = Counter()
         self._open: set[LiveSocket] = set()
 
     async def serve(self, websocket: WebSocket) -> None:
         """One socket, from its handshake to its end."""
-        bridge = self._bridge
+        surface = self._surface
         user: str | None = None
-        if bridge.access.may_open_socket(websocket.headers):
+        if surface.access.may_open_socket(websocket.headers):
             with suppress(BridgeError):
-                user = await bridge.identify(websocket)
-        if user is None or self._counts[user] >= bridge.limits.max_sockets_per_user:
+                user = await surface.identify(websocket)
+        if user is None or self._counts[user] >= surface.limits.max_sockets_per_user:
             await websocket.close(POLICY_VIOLATION)
             return
         self._counts[user] += 1
-        socket = LiveSocket(bridge, websocket, user, self._requests)
+        socket = LiveSocket(surface, websocket, user, self._requests)
         self._open.add(socket)
         try:
             await socket.serve()
@@ -72,19 +73,20 @@ class LiveSockets:
 class LiveSocket:
     """One client. It listens to the live sessions of the chats that it has to do with."""
 
-    def __init__(self, bridge: ChatBridge, websocket: WebSocket, user: str, requests: LiveRequests) -> None:
+    def __init__(self, surface: Surface, websocket: WebSocket, user: str, requests: LiveRequests) -> None:
         self.is_gone = False
         self.wants_pcm = False
-        self._bridge = bridge
-        self._limits = bridge.limits
+        self._surface = surface
+        self._limits = surface.limits
         self._websocket = websocket
         self._user = user
         self._requests = requests
         self._encoder: FrameEncoder = OfficialEncoder()
         self._takes_binary = frames.SUBPROTOCOL in websocket.scope.get("subprotocols", ())
-        self._files_root = websocket.url.path.rsplit("/", 1)[0]
-        self._outbox = Outbox(websocket, bridge.limits)
-        self._rate = FrameRate(bridge.limits)
+        self._service = surface.service
+        self._caller = Caller(websocket, user, websocket.url.path.rsplit("/", 1)[0])
+        self._outbox = Outbox(websocket, surface.limits)
+        self._rate = FrameRate(surface.limits)
         self._telling: dict[str, asyncio.Task[None]] = {}
         self._chats: set[str] = set()
         self._active: dict[str, tuple[str, ChunkLog]] = {}  # the chats and streams of requests under way
@@ -116,7 +118,7 @@ class LiveSocket:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
             for chat_id in self._chats:
-                self._bridge.unlisten(self._user, chat_id, self)
+                self._service.unlisten(self._user, chat_id, self)
             if is_stuck:
                 await drop(self._websocket.send)
             await self._shut(POLICY_VIOLATION if is_at_fault else GOING_AWAY)
@@ -151,7 +153,7 @@ class LiveSocket:
 
     async def _is_signed_in(self) -> bool:
         try:
-            return await self._bridge.identify(self._websocket) == self._user
+            return await self._surface.identify(self._websocket) == self._user
         except BridgeError:
             return False
 
@@ -212,13 +214,13 @@ class LiveSocket:
             case frames.Stop():
                 self._stop(self._attached_chat())
             case frames.Interrupt():
-                live = self._bridge.live_run(self._user, self._attached_chat())
+                live = self._service.live_voice(self._user, self._attached_chat())
                 if live is not None:
                     live.interrupt()
             case frames.ActivityStart():
-                (await self._live()).input.send_activity_start()
+                (await self._live()).send_activity_start()
             case frames.ActivityEnd():
-                (await self._live()).input.send_activity_end()
+                (await self._live()).send_activity_end()
 
     def _refuse(self, request_id: str, error: BridgeError) -> None:
         self._outbox.put(self._encoder.error(request_id, error))
@@ -253,7 +255,7 @@ class LiveSocket:
         told = await self._requests.open(
             key,
             asked.digest(),
-            lambda: self._bridge.open_live_turn(self._websocket, self._user, frame, self._files_root, self),
+            lambda: self._service.open_live_turn(self._caller, frame, self),
         )
         self._unread.pop(frame.id, None)
         told.log.require_room(self._limits.max_readers_per_run)
@@ -268,8 +270,9 @@ class LiveSocket:
         key = (self._user, frame.id, frame.request_id)
         told = await self._requests.find(key)
         unread = self._unread.get(frame.id)
-        log = told.log if told is not None else self._bridge.running(self._user, frame.id)
-        log = log or (unread.last_log if unread is not None else None)
+        log = told.log if told is not None else self._service.running(self._user, frame.id)
+        if log is None and unread is not None:
+            log = unread.last_log
         if log is None or (told is None and frame.last_sequence is not None):
             self._outbox.put(self._encoder.nothing_active(frame.request_id))
             return
@@ -318,7 +321,7 @@ class LiveSocket:
             task.cancel()
 
     def _stop(self, chat_id: str) -> None:
-        task = asyncio.create_task(self._bridge.stop(self._user, chat_id), name="adk-stream stop")
+        task = asyncio.create_task(self._service.stop(self._user, chat_id), name="adk-stream stop")
         self._stops.add(task)
         task.add_done_callback(self._stops.discard)
         task.add_done_callback(lambda done: done.cancelled() or done.exception())  # nobody else looks at it
@@ -335,20 +338,18 @@ class LiveSocket:
             raise MalformedRequest("This cannot be the id of a chat.")
         self.wants_pcm = self.wants_pcm or (body or {}).get("pcmChunks") is True
         self._chats.add(chat_id)
-        self._bridge.listen(self._user, chat_id, self)
+        self._service.listen(self._user, chat_id, self)
 
     def _attached_chat(self) -> str:
         if self._attached is None:
             raise MalformedRequest("Attach to a chat first.")
         return self._attached
 
-    async def _live(self) -> LiveRun:
-        live = self._bridge.live_run(self._user, self._attached_chat())
+    async def _live(self) -> LiveVoice:
+        live = self._service.live_voice(self._user, self._attached_chat())
         if live is not None and not live.is_ending:
             return live
-        return await self._bridge.open_live_voice(
-            self._websocket, self._user, self._attached_chat(), self._files_root, self
-        )
+        return await self._service.open_live_voice(self._caller, self._attached_chat(), self)
 
     async def _hear_binary(self, samples: bytes) -> None:
         self._rate.count_audio()

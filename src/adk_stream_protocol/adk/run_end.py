@@ -1,0 +1,38 @@
+"""How a run ends, in both modes: what the session keeps of an unfinished answer, and what the log says of a failure."""
+
+import logging
+
+from google.adk.events import Event
+from google.genai import types
+
+from .session import MessageIds
+from .translate.translator import Translator
+
+logger = logging.getLogger(__name__)
+
+
+def unfinished_events(translator: Translator, ids: MessageIds, invocation_id: str, root_author: str) -> list[Event]:
+    """What the client has seen of an answer and ADK has not stored, and why the answer ended."""
+    half_said = translator.half_said()
+    if ids.ended_by is not None and not half_said:
+        half_said.append((root_author, None, []))  # for the reason alone
+    return [
+        Event(
+            author=author,
+            branch=branch,
+            invocation_id=invocation_id,
+            content=types.Content(role="model", parts=parts) if parts else None,
+            custom_metadata=ids.metadata(),
+        )
+        for author, branch, parts in half_said
+    ]
+
+
+def log_failure(error: Exception, segment: str) -> None:
+    """Where a run failed, without its text: texts of exceptions quote prompts, arguments and keys."""
+    frame = error.__traceback__
+    while frame is not None and frame.tb_next is not None:
+        frame = frame.tb_next
+    where = f"{frame.tb_frame.f_code.co_filename}:{frame.tb_lineno}" if frame else "unknown"
+    logger.error("run %s failed: %s at %s", segment, type(error).__qualname__, where)
+    logger.debug("details of run %s", segment, exc_info=error)

@@ -1,0 +1,279 @@
+"""ChatService: everything that can be asked about a chat. The transports and the front door call nothing else."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
+
+from starlette.requests import HTTPConnection
+
+from ..adk.calls.gate import ApprovalGate
+from ..adk.calls.policy import ApprovalPolicy
+from ..adk.control_flow import control_flow_by_author
+from ..adk.live.live_segments import LiveListener
+from ..adk.session import Chat
+from ..adk.translate.history import encode_history
+from ..chunk_log import ChunkLog, Reading
+from ..errors import MalformedRequest, NotFound, Restarting, RunActive
+from ..limits import Limits
+from ..protocol.call_record import ChatKey
+from ..protocol.chunks import SdkVersion
+from ..protocol.fold import UIMessage
+from ..protocol.frames import Send, sdk_version_of
+from ..protocol.turn import Turn, decode_body, decode_turn, is_chat_id, read_turn
+from ..store.base import AuditEntry, Store
+from .answer_records import AnswerDecoder
+from .answers import AnswerRequest, ChatAnswers
+from .background import BackgroundWork, Opened
+from .caller import Caller
+from .hooks import Prepare, UserId, ask_prepare, ask_user_id
+from .leases import ChatLeases
+from .listing import ChatList, ChatSummary
+from .live import LiveChats
+from .live_voice import LiveVoice
+from .prepared import Prepared
+from .recovery import Recovery
+from .segments import RunDefaults, Segments
+from .turns import ChatTurns
+
+if TYPE_CHECKING:
+    from google.adk.runners import Runner
+
+_DELETE_S = 5  # how long a deletion waits for a run of another worker
+
+Close = Callable[[], Awaitable[None]]
+
+
+@dataclass(frozen=True, kw_only=True)
+class ServiceSettings:
+    """What an application chooses."""
+
+    user_id: UserId
+    prepare: Prepare | None
+    policy: ApprovalPolicy
+    limits: Limits
+    defaults: RunDefaults
+
+
+class ChatService:
+    """
+    | Attributes | |
+    |---|---|
+    | `limits`, `_settings`, `_runner`, `_store`, `_control_flow` | what it was built from |
+    | `_leases`, `_background` | what runs in this process |
+    | `_segments`, `_turns`, `_answers`, `_live`, `_list`, `_recovery` | who does what: a module of `chat/` each |
+    | `before_drain`, `before_close`, `_close_last`, `_draining` | how it ends |
+    """
+
+    def __init__(
+        self, runner: "Runner", store: Store, gate: ApprovalGate, settings: ServiceSettings, close_last: Sequence[Close]
+    ) -> None:
+        """`close_last`: closes what was opened for this service alone."""
+        limits = self.limits = settings.limits
+        self._settings = settings
+        self._runner = runner
+        self._store = store
+        self._control_flow = control_flow_by_author(runner.agent)
+        self._background = BackgroundWork()
+        self._leases = ChatLeases(store, gate, settings.policy, limits.lease_s)
+        self._segments = Segments(store, self._leases, limits, settings.defaults)
+        self._turns = ChatTurns(store, self._leases, self._segments, self._background, limits)
+        decoder = AnswerDecoder(store, limits, settings.policy.browser_deadline_s)
+        self._answers = ChatAnswers(decoder, self._leases, self._segments, self._background, limits)
+        self._live = LiveChats(gate, self._leases, self._segments, settings.defaults, limits)
+        self._recovery = Recovery(store, self._segments, self._lost_chat, limits.lease_s)
+        self._list = ChatList(runner, store, lambda key: self._chat(key.user_id, key.chat_id), limits.max_listed_chats)
+        self._draining: asyncio.Task[None] | None = None
+        self.before_drain: list[Callable[[], None]] = []
+        """How the transports tell their clients before streams end."""
+        self.before_close: list[Close] = []
+        """What the transports close first."""
+        self._close_last = close_last
+        with suppress(RuntimeError):  # without a running loop the first request starts it
+            asyncio.get_running_loop().call_soon(self.watch_for_lost_runs)
+
+    # -- who asks -----------------------------------------------------------------------------------------------------
+
+    async def identify(self, connection: HTTPConnection) -> str:
+        """The user's id. Refuses who has none."""
+        self.watch_for_lost_runs()
+        return await ask_user_id(self._settings.user_id, connection)
+
+    async def _prepare(self, caller: Caller, body: dict[str, Any]) -> Prepared:
+        prepare = self._settings.prepare
+        return {} if prepare is None else await ask_prepare(prepare, caller.connection, body)
+
+    # -- a turn -------------------------------------------------------------------------------------------------------
+
+    async def open_turn(self, caller: Caller, body: bytes) -> Opened:
+        """Start the run of one turn. Refuses before anything is stored."""
+        header = caller.connection.headers.get("x-ai-sdk-version")
+        whole: dict[str, Any] = {}
+        if len(body) > self.limits.threaded_decode_bytes:
+            turn = await asyncio.to_thread(decode_turn, body, self.limits, sdk_version_header=header)
+            if self._settings.prepare is not None:
+                whole = await asyncio.to_thread(decode_body, body)
+        else:
+            turn = decode_turn(body, self.limits, sdk_version_header=header)
+            if self._settings.prepare is not None:
+                whole = decode_body(body)
+        self._refuse_while_draining()
+        prepared = await self._prepare(caller, whole)
+        chat = self._chat(caller.user_id, turn.chat_id, caller.files_root)
+        if turn.answers is not None:
+            return await self._answers.answer(AnswerRequest(chat, turn, prepared))
+        return await self._turns.open(chat, turn, prepared)
+
+    # -- a live session -----------------------------------------------------------------------------------------------
+
+    async def open_live_turn(self, caller: Caller, frame: Send, by: LiveListener) -> Opened:
+        """A message for the chat's live session, or answers to calls."""
+        turn: Turn = read_turn(frame.request(), self.limits, sdk_version_header=sdk_version_of(frame))
+        self._refuse_while_draining()
+        prepared = await self._prepare(caller, {**(frame.body or {}), "id": frame.id})
+        chat = self._chat(caller.user_id, turn.chat_id, caller.files_root)
+        if turn.answers is not None:
+            return await self._answers.answer(AnswerRequest(chat, turn, prepared, by))
+        if turn.again is not None:
+            raise MalformedRequest("In a live session nothing can be said again. Send it as a new message.")
+        self._live.listen(chat.key, by)
+        return Reading(await self._live.say(chat, turn, prepared, by))
+
+    async def open_live_voice(self, caller: Caller, chat_id: str, by: LiveListener) -> LiveVoice:
+        """The live session of a chat, for a client that speaks. Opens it if there is none."""
+        self._refuse_while_draining()
+        chat = self._chat(caller.user_id, chat_id, caller.files_root)
+        self._live.listen(chat.key, by)
+        return await self._live.open(chat, await self._prepare(caller, {"id": chat_id}))
+
+    def live_voice(self, user: str, chat_id: str) -> LiveVoice | None:
+        """The live session of a chat, if there is one."""
+        return self._live.get(self._key(user, chat_id))
+
+    def listen(self, user: str, chat_id: str, listener: LiveListener) -> None:
+        """A live session goes on as long as somebody listens."""
+        self._live.listen(self._key(user, chat_id), listener)
+
+    def unlisten(self, user: str, chat_id: str, listener: LiveListener) -> None:
+        self._live.unlisten(self._key(user, chat_id), listener)
+
+    # -- what runs ----------------------------------------------------------------------------------------------------
+
+    def running(self, user: str, chat_id: str, message_id: str | None = None) -> ChunkLog | None:
+        """The open segment of this chat. By its message's id a segment can be read for a minute after its end."""
+        key = self._key(user, chat_id)
+        run = self._leases.get(key)
+        if message_id is None:
+            return run.log if run is not None else None
+        log = run.log_of(message_id) if run is not None else None
+        return log or self._segments.log_of(key, message_id)
+
+    async def stop(self, user: str, chat_id: str) -> None:
+        """End what runs in this chat, if anything does. When this returns, the next turn may come."""
+        run = self._leases.get(self._key(user, chat_id))
+        if run is not None:
+            await run.stop()
+
+    def watch_for_lost_runs(self) -> None:
+        """From now on, continue what other workers have lost. The first request starts this, or the router's
+        lifespan."""
+        if self._draining is None:
+            self._recovery.start()
+
+    async def recover(self) -> None:
+        """Look once for runs that were lost with their worker."""
+        await self._recovery.look()
+
+    def _lost_chat(self, key: ChatKey) -> Chat | None:
+        return self._chat(key.user_id, key.chat_id) if key.app_name == self._runner.app_name else None
+
+    # -- the conversation ---------------------------------------------------------------------------------------------
+
+    async def messages(
+        self, user: str, chat_id: str, *, files_root: str = "", sdk_version: SdkVersion | None = None
+    ) -> tuple[list[UIMessage], str | None]:
+        """The conversation as its clients saw it, and the id of the answer that it leaves out because it is running."""
+        chat = self._chat(user, chat_id, files_root)
+        # Before the session is read: what ends meanwhile is left out, and can be read by its id for a minute.
+        run = self._leases.get(chat.key)
+        running = run.message_id if run is not None and run.log is not None else None
+        session = await chat.load()
+        if session is None:
+            raise NotFound
+        run = self._leases.get(chat.key)
+        history = await encode_history(
+            chat,
+            [*session.events, *(run.calls_outside_session if run is not None else ())],
+            new_translator=lambda ids: self._segments.new_translator(chat, ids, sdk_version),
+            records=await self._segments.records(chat.key),
+            running=running,
+        )
+        return history, running
+
+    async def chats(self, user: str) -> list[ChatSummary]:
+        """The user's newest chats, newest first."""
+        return await self._list.of(user)
+
+    async def delete(self, user: str, chat_id: str) -> None:
+        """Forget a chat. Its run is stopped after started tools have finished. A deletion that fails half-way can be
+        repeated, since the session goes last."""
+        chat = self._chat(user, chat_id)
+        if await chat.load() is None:
+            raise NotFound
+        leased = await self._leases.take_over(chat.key, _DELETE_S)
+        if leased is None:
+            raise RunActive
+        try:
+            await chat.delete_files()
+            if not await self._store.forget(leased.lease):
+                raise RunActive  # it took too long, and another worker has the chat
+            leased.records.clear()
+            await chat.delete_session()
+        finally:
+            await self._leases.end(leased)
+
+    async def audit(self, user: str, chat_id: str) -> Sequence[AuditEntry]:
+        """What was asked, decided and run in this chat, oldest first. A deletion of the chat leaves it as it is."""
+        return await self._store.audit(self._key(user, chat_id))
+
+    async def load_file(self, user: str, chat_id: str, name: str, version: int | None) -> tuple[bytes, str]:
+        """The bytes and the media type of an artifact of this chat."""
+        file = await self._chat(user, chat_id).load_file(name, version)
+        if file is None:
+            raise NotFound
+        return file
+
+    def _key(self, user: str, chat_id: str) -> ChatKey:
+        return ChatKey(self._runner.app_name, user, chat_id)
+
+    def _chat(self, user: str, chat_id: str, files_root: str = "") -> Chat:
+        if not is_chat_id(chat_id):
+            raise NotFound
+        files_url = f"{files_root}/{quote(chat_id, safe='')}/files"
+        return Chat(self._runner, user, chat_id, files_url, self._control_flow)
+
+    # -- the end ------------------------------------------------------------------------------------------------------
+
+    async def drain(self) -> None:
+        """Take no new turns, let started tools finish (`Limits.drain_s`), and end all streams."""
+        if self._draining is None:
+            self._draining = asyncio.create_task(self._drain(), name="adk-stream drain")
+        await asyncio.shield(self._draining)
+
+    async def _drain(self) -> None:
+        await self._recovery.stop()
+        for notify in self.before_drain:
+            notify()
+        await self._background.drain()
+        await self._leases.drain(self.limits.drain_s)
+
+    async def aclose(self) -> None:
+        await self.drain()
+        for close in (*self.before_close, *self._close_last):
+            await close()
+
+    def _refuse_while_draining(self) -> None:
+        if self._draining is not None:
+            raise Restarting
