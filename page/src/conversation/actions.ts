@@ -9,9 +9,15 @@ export interface Decision {
   payload?: unknown;
 }
 
+export interface ToolOutput {
+  toolName: string;
+  toolCallId: string;
+  output: unknown;
+}
+
 export interface Actions {
   onDecide(decision: Decision): void;
-  onToolOutput(output: { toolName: string; toolCallId: string; output: unknown }): void;
+  onToolOutput(output: ToolOutput): void;
   onRetry(): void;
   onRegenerate(messageId: string): void;
   onEdit(messageId: string, text: string): void;
