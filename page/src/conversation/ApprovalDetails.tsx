@@ -1,7 +1,6 @@
 /** What an approval is about, and what may be changed before it is given. */
 import { useState } from "react";
 import { browserTools } from "../tools/index.ts";
-import type { Changes } from "./ApprovalCard.tsx";
 import { clockTime } from "./clock.ts";
 import { isRecord } from "../is-record.ts";
 import { editableJson } from "./invisible.ts";
@@ -9,6 +8,12 @@ import { InvisibleWarning, Marked } from "./Marked.tsx";
 import type { AboutApproval, ToolPart } from "./parts.ts";
 import { Values } from "./Values.tsx";
 import { isForPeople } from "./words.ts";
+
+/** What the tool is told with the approval, as the person has edited it. */
+export interface Changes {
+  payload: unknown;
+  isValid: boolean;
+}
 
 export interface ApprovalDetailsProps {
   id: string;
