@@ -25,16 +25,16 @@ export function Header({ title, agent, mode, canSwitch, onMode, isInspecting, on
   return (
     <header className="flex h-14 shrink-0 items-center gap-2 border-b border-line px-2 sm:px-4">
       {onChats && (
-        <IconButton label="Chats" onClick={onChats}>
+        <HeaderButton label="Chats" onClick={onChats}>
           <Menu size={18} aria-hidden />
-        </IconButton>
+        </HeaderButton>
       )}
       <h1 className="min-w-0 flex-1 truncate text-[15px]">
         <span className="font-semibold">{title}</span>
         {agent && <span className="ml-2 font-mono text-[13px] text-ink-2 max-sm:hidden">{agent}</span>}
       </h1>
       <ModeSwitch mode={mode} canSwitch={canSwitch} onMode={onMode} />
-      <IconButton
+      <HeaderButton
         label={`Use the ${other} theme`}
         onClick={() => {
           chooseTheme(other);
@@ -42,10 +42,10 @@ export function Header({ title, agent, mode, canSwitch, onMode, isInspecting, on
         }}
       >
         {theme === "dark" ? <Sun size={17} aria-hidden /> : <Moon size={17} aria-hidden />}
-      </IconButton>
-      <IconButton label="Inspector" hint="Inspector (Ctrl+I)" isExpanded={isInspecting} onClick={onInspect}>
+      </HeaderButton>
+      <HeaderButton label="Inspector" hint="Inspector (Ctrl+I)" isExpanded={isInspecting} onClick={onInspect}>
         <PanelRight size={17} aria-hidden />
-      </IconButton>
+      </HeaderButton>
     </header>
   );
 }
@@ -87,7 +87,7 @@ function ModeSwitch({ mode, canSwitch, onMode }: Pick<HeaderProps, "mode" | "can
   );
 }
 
-interface IconButtonProps {
+interface HeaderButtonProps {
   label: string;
   hint?: string;
   isExpanded?: boolean;
@@ -95,7 +95,7 @@ interface IconButtonProps {
   children: ReactNode;
 }
 
-function IconButton({ label, hint, isExpanded, onClick, children }: IconButtonProps) {
+function HeaderButton({ label, hint, isExpanded, onClick, children }: HeaderButtonProps) {
   return (
     <button
       type="button"

@@ -2,11 +2,11 @@
 import type { Chat } from "@ai-sdk/react";
 import { claimCall, type PendingCall, runPendingCalls } from "adk-stream-client";
 import type { UIMessage } from "ai";
-import { browserTools } from "../tools/index.ts";
+import { browserTool } from "../tools/index.ts";
 
 /** For `onToolCall`. */
 export function runBrowserCall(chat: Chat<UIMessage>, call: PendingCall): void {
-  if (!Object.hasOwn(browserTools, call.toolName) || !claimCall(chat.id, call.toolCallId)) return;
+  if (browserTool(call.toolName) === undefined || !claimCall(chat.id, call.toolCallId)) return;
   // Not awaited: the stream would wait for the answer, and the answer for the stream.
   void answer(chat, call);
 }
@@ -28,7 +28,7 @@ async function answer(chat: Chat<UIMessage>, call: PendingCall): Promise<void> {
 }
 
 async function runTool(chatId: string, { toolName, toolCallId, input }: PendingCall): Promise<unknown> {
-  const tool = Object.hasOwn(browserTools, toolName) ? browserTools[toolName] : undefined;
+  const tool = browserTool(toolName);
   if (tool === undefined || !(await isOurs(chatId, toolCallId))) return undefined;
   return tool.run(input);
 }

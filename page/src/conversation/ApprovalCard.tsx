@@ -1,5 +1,6 @@
 /** A call that a person has to decide on. Nothing here takes the focus by itself, and no key works from outside. */
 import { type KeyboardEvent, type ReactNode, useEffect, useRef, useState } from "react";
+import { isEditable } from "../is-editable.ts";
 import { useActions } from "./actions.ts";
 import { AnswerCard, useAnswering } from "./AnswerCard.tsx";
 import { ApprovalDetails, type Changes } from "./ApprovalDetails.tsx";
@@ -43,7 +44,7 @@ export function ApprovalCard({ id, tool, approval, about, hasFailed }: ApprovalC
     decide({ approved: true, ...(changes.payload !== undefined && { payload: changes.payload }) });
   };
   const onKeyDown = (event: KeyboardEvent) => {
-    if (event.ctrlKey || event.altKey || event.metaKey || event.repeat || isTyping(event.target) || isSent) return;
+    if (event.ctrlKey || event.altKey || event.metaKey || event.repeat || isEditable(event.target) || isSent) return;
     const key = event.key.toLowerCase();
     if (key !== "a" && key !== "d") return;
     event.preventDefault();
@@ -162,8 +163,4 @@ function Key({ children }: { children: ReactNode }) {
       {children}
     </kbd>
   );
-}
-
-function isTyping(target: EventTarget): boolean {
-  return target instanceof Element && target.closest("input, textarea, select, [contenteditable]") !== null;
 }

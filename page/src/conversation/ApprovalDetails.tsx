@@ -1,6 +1,6 @@
 /** What an approval is about, and what may be changed before it is given. */
 import { useState } from "react";
-import { browserTools } from "../tools/index.ts";
+import { browserTool } from "../tools/index.ts";
 import { clockTime } from "./clock.ts";
 import { isRecord } from "../is-record.ts";
 import { editableJson } from "./invisible.ts";
@@ -60,7 +60,7 @@ export function ApprovalDetails({ id, tool, what, about, secondsLeft, onChanges 
         <code className="font-mono">
           <Marked text={tool.toolName} />
         </code>
-        {Object.hasOwn(browserTools, tool.toolName) && ", runs in this browser"}
+        {browserTool(tool.toolName) && ", runs in this browser"}
       </p>
       {payload !== undefined && <PayloadField id={`${id}-payload`} payload={payload} onChanges={onChanges} />}
     </>

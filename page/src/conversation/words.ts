@@ -61,17 +61,6 @@ export function limitSentence(limit: string): string {
   return LIMITS[limit] ?? `The answer was ended by a limit: ${limit}.`;
 }
 
-/** Refusals of the server are JSON with a sentence in it. */
-export function errorSentence(error: Error): string {
-  try {
-    const body: unknown = JSON.parse(error.message);
-    if (isRecord(body) && isRecord(body.error) && typeof body.error.message === "string") return body.error.message;
-  } catch {
-    // no JSON
-  }
-  return error.message.trim() || "Something went wrong.";
-}
-
 function isShort(value: unknown): value is string | number {
   return typeof value === "number" || (typeof value === "string" && value !== "" && value.length <= MAX_IN_SENTENCE);
 }
