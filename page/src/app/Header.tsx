@@ -1,4 +1,4 @@
-/** Which chat this is, how it is held, and the page's own switches. */
+/** The title of the chat, its mode, and the page's own switches. */
 import { Menu, Moon, PanelRight, Sun } from "lucide-react";
 import { type ReactNode, useState } from "react";
 import type { Mode } from "../wire/log.ts";
@@ -13,14 +13,14 @@ interface HeaderProps {
   onMode(mode: Mode): void;
   isInspecting: boolean;
   onInspect(): void;
-  /** Where the chats are in a drawer. */
+  /** Opens the drawer with the chats, where they are in one. */
   onChats?: () => void;
 }
 
 export function Header({ title, agent, mode, canSwitch, onMode, isInspecting, onInspect, onChats }: HeaderProps) {
   const [chosen, setChosen] = useState(chosenTheme);
-  const isDarkOutside = useMediaQuery("(prefers-color-scheme: dark)");
-  const theme = chosen ?? (isDarkOutside ? "dark" : "light");
+  const isSystemDark = useMediaQuery("(prefers-color-scheme: dark)");
+  const theme = chosen ?? (isSystemDark ? "dark" : "light");
   const other = theme === "dark" ? "light" : "dark";
   return (
     <header className="flex h-14 shrink-0 items-center gap-2 border-b border-line px-2 sm:px-4">
@@ -64,7 +64,7 @@ function ModeSwitch({ mode, canSwitch, onMode }: Pick<HeaderProps, "mode" | "can
           title={hint}
           className="relative flex items-center gap-1.5 rounded-md border border-transparent px-2.5 py-1 text-sm text-ink-2 has-checked:border-line has-checked:bg-card has-checked:text-ink has-focus-visible:outline-2 has-focus-visible:outline-focus"
         >
-          {/* Over the whole label, so that it is what is pointed at. */}
+          {/* Covers the whole label, so that every click on the label hits it. */}
           <input
             type="radio"
             name="mode"

@@ -114,7 +114,7 @@ function Denial(props: { what: string; onDeny(reason: string): void; onBack(): v
       <input
         ref={field}
         aria-label="Reason, if you want to give one"
-        placeholder="Why not? The agent is told."
+        placeholder="Why not? The agent will read it."
         value={reason}
         maxLength={2_000}
         onChange={(event) => setReason(event.target.value)}

@@ -21,7 +21,7 @@ export interface ApprovalDetailsProps {
   what: string;
   about: AboutApproval;
   secondsLeft: number | undefined;
-  /** Without it nothing can be changed any more. */
+  /** Undefined when nothing can be changed any more. */
   onChanges: ((changes: Changes) => void) | undefined;
 }
 
@@ -75,7 +75,7 @@ function Fact({ label, children }: { label: string; children: string }) {
   );
 }
 
-/** The server takes the arguments as they were shown, so what can be proposed is what the tool has asked for. */
+/** The server takes the arguments only as they were shown. A person can change just what the tool has asked about. */
 function PayloadField(props: { id: string; payload: unknown; onChanges: ((changes: Changes) => void) | undefined }) {
   const [text, setText] = useState(() => editableJson(props.payload));
   const [isValid, setIsValid] = useState(true);
@@ -94,7 +94,7 @@ function PayloadField(props: { id: string; payload: unknown; onChanges: ((change
   return (
     <div className="grid gap-1">
       <label htmlFor={props.id} className="text-sm font-medium">
-        What the tool is told (JSON)
+        Sent to the tool (JSON)
       </label>
       <textarea
         id={props.id}
@@ -109,7 +109,7 @@ function PayloadField(props: { id: string; payload: unknown; onChanges: ((change
       />
       <p id={`${props.id}-note`} className={`text-sm ${isValid ? "text-ink-2" : "text-error"}`}>
         {isValid
-          ? "Goes to the tool with your approval. Its arguments stay as they are above."
+          ? "The tool gets this with your approval. The arguments above stay the same."
           : "This is not JSON yet."}
       </p>
     </div>

@@ -1,4 +1,4 @@
-/** The conversation: all its messages, what is under way, and what went wrong. */
+/** The conversation: its messages, the wait for the next one, and what went wrong. */
 import type { UIMessage } from "ai";
 import { ArrowDown, CircleAlert } from "lucide-react";
 import { type ReactNode, useRef } from "react";

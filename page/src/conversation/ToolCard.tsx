@@ -1,4 +1,4 @@
-/** One call of a tool: its state, its arguments as they come, and what came of it. */
+/** One call of a tool: its state, its arguments, and its result. */
 import { Ban, Check, ChevronRight, CircleAlert, Hourglass, LoaderCircle, Send } from "lucide-react";
 import { browserTool } from "../tools/index.ts";
 import { ApprovalCard } from "./ApprovalCard.tsx";
@@ -14,7 +14,7 @@ export interface ToolCardProps {
   id: string;
   tool: ToolPart;
   about: AboutApproval;
-  /** The message of this call is still being told. */
+  /** The message of this call is still being streamed. */
   isStreaming: boolean;
   hasFailed: boolean;
 }
@@ -100,7 +100,7 @@ function viewOf(tool: ToolPart, isStreaming: boolean): View {
   }
 }
 
-/** What everybody wants to know, without opening the card. */
+/** What everybody wants to know, shown without opening the card. */
 function outcomeOf(tool: ToolPart): string | undefined {
   const { approval, output } = tool;
   if (tool.state === "output-error") return tool.errorText ?? "The tool has failed.";
