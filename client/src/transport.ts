@@ -4,22 +4,9 @@ import { encodeBase64 } from "./base64.ts";
 import type { Connection, WebSocketConstructor } from "./connection.ts";
 import { audioRate, BINARY_PROTOCOL, type LiveEvent, type LiveListener, OWN, parseFrame, readEvent } from "./frames.ts";
 import { Link } from "./link.ts";
-import {
-  DEFAULT_TIMING,
-  type LiveChatTransportOptions,
-  mergeHeaders,
-  type PreparedResume,
-  resolve,
-  socketUrl,
-  type Timing,
-} from "./options.ts";
+import { DEFAULT_TIMING, type LiveChatTransportOptions, resolve, socketUrl, type Timing } from "./options.ts";
+import { prepareResume, prepareSend, type ResumeOptions, type SendOptions } from "./prepare.ts";
 import { LiveRequest, lostConnection, type RequestFrame } from "./request.ts";
-
-type SendOptions<M extends UIMessage> = Parameters<ChatTransport<M>["sendMessages"]>[0];
-/** Older releases hand over no signal here. */
-type ResumeOptions<M extends UIMessage> = Parameters<ChatTransport<M>["reconnectToStream"]>[0] & {
-  abortSignal?: AbortSignal;
-};
 
 /** Two seconds of voice. What waits longer is better not said at all. */
 const MAX_WAITING_VOICE_BYTES = 64_000;
@@ -63,41 +50,16 @@ export class LiveChatTransport<M extends UIMessage = UIMessage> implements ChatT
   }
 
   async sendMessages(options: SendOptions<M>): Promise<ReadableStream<UIMessageChunk>> {
-    const { chatId: id, messages, trigger, messageId, metadata, abortSignal } = options;
-    const { headers, body } = await this.#ownFields(options);
-    const prepared = await this.#options.prepareSendMessagesRequest?.({
-      id,
-      messages,
-      requestMetadata: metadata,
-      body,
-      headers,
-      trigger,
-      messageId,
-    });
-    const frame: RequestFrame = {
-      type: "send",
-      id,
-      trigger,
-      messageId,
-      messages: prepared?.messages ?? messages,
-      ...this.#fields(prepared, headers, body, metadata),
-    };
+    const frame = await prepareSend(this.#options, options);
+    const { messages, trigger, messageId, abortSignal } = options;
     const continued = messages.find((message) => message.id === messageId) ?? messages.at(-1);
     const isAnswer = trigger === "submit-message" && continued?.role === "assistant";
     return this.#start(frame, isAnswer, abortSignal, messages).stream;
   }
 
   async reconnectToStream(options: ResumeOptions<M>): Promise<ReadableStream<UIMessageChunk> | null> {
-    const { chatId: id, metadata, abortSignal } = options;
-    const { headers, body } = await this.#ownFields(options);
-    const prepared = await this.#options.prepareReconnectToStreamRequest?.({
-      id,
-      requestMetadata: metadata,
-      body,
-      headers,
-    });
-    const fields = this.#fields(prepared, headers, body, metadata);
-    return this.#start({ type: "resume", id, lastSequence: undefined, ...fields }, true, abortSignal, []).answer;
+    const frame = await prepareResume(this.#options, options);
+    return this.#start(frame, true, options.abortSignal, []).answer;
   }
 
   /** Whether a request of this chat's is being answered. */
@@ -156,21 +118,6 @@ export class LiveChatTransport<M extends UIMessage = UIMessage> implements ChatT
     this.#stopUntil = 0;
     this.#failAll(new Error("The chat transport was closed."));
     this.#link.close();
-  }
-
-  async #ownFields({ headers, body, abortSignal }: Pick<ResumeOptions<M>, "headers" | "body" | "abortSignal">) {
-    abortSignal?.throwIfAborted();
-    const [ownHeaders, ownBody] = await Promise.all([resolve(this.#options.headers), resolve(this.#options.body)]);
-    return { headers: mergeHeaders(ownHeaders, headers), body: { ...ownBody, ...body } };
-  }
-
-  #fields(prepared: PreparedResume | undefined, headers: Record<string, string>, body: object, metadata: unknown) {
-    const { sdkVersion } = this.#options;
-    return {
-      headers: prepared?.headers === undefined ? headers : mergeHeaders(prepared.headers),
-      body: { ...(sdkVersion === undefined ? {} : { sdkVersion }), ...(prepared?.body ?? body) },
-      metadata,
-    };
   }
 
   #start(frame: RequestFrame, isRepeatable: boolean, signal: AbortSignal | undefined, messages: M[]): LiveRequest {
