@@ -19,11 +19,11 @@ export class LiveChatTransport<M extends UIMessage = UIMessage> implements ChatT
   readonly #timing: Timing;
   readonly #link: Link;
   readonly #requests = new Set<LiveRequest>();
-  /** In the order of their `attach` frames, the same chat once for each that asked. */
+  /** Attached chats in the order of their `attach` frames. One that was attached twice is here twice. */
   readonly #attached: string[] = [];
   readonly #listeners = new Set<LiveListener>();
-  #isUp = false;
-  /** A `stop` that found no socket is worth telling until then. */
+  #isConnected = false;
+  /** Until when a `stop` that found no socket is still worth sending. */
   #stopUntil = 0;
 
   constructor(options: LiveChatTransportOptions<M>) {
@@ -67,7 +67,7 @@ export class LiveChatTransport<M extends UIMessage = UIMessage> implements ChatT
     return [...this.#requests].some((request) => request.chatId === chatId && !request.isAborted);
   }
 
-  /** Hears of everything that is not the answer to a request. Returns how to end it. */
+  /** The listener hears everything that is not the answer to a request. Returns how to end it. */
   listen(listener: LiveListener): () => void {
     this.#listeners.add(listener);
     return () => void this.#listeners.delete(listener);
@@ -88,7 +88,7 @@ export class LiveChatTransport<M extends UIMessage = UIMessage> implements ChatT
     };
   }
 
-  /** 16-bit little-endian mono samples at 16 kHz. Without a socket that takes them they are lost. */
+  /** Takes 16-bit little-endian mono samples at 16 kHz. Without a socket that takes them they are lost. */
   sendAudio(pcm: ArrayBuffer): void {
     const connection = this.#link.voice;
     if (connection === undefined || connection.waitingBytes > MAX_WAITING_VOICE_BYTES) return;
@@ -96,12 +96,12 @@ export class LiveChatTransport<M extends UIMessage = UIMessage> implements ChatT
     else connection.send({ type: "audio", requestId: OWN, data: encodeBase64(pcm) });
   }
 
-  /** The user begins or ends to speak, where the model is not left to find out. */
+  /** The user begins or ends to speak. For models that do not find that out themselves. */
   sendActivity(activity: "start" | "end"): void {
     this.#link.voice?.send({ type: `activity-${activity}`, requestId: OWN });
   }
 
-  /** What the model still has to say in this turn is dropped. */
+  /** Drops what the model still has to say in this turn. */
   interrupt(): void {
     this.#link.voice?.send({ type: "interrupt", requestId: OWN });
   }
@@ -202,7 +202,7 @@ export class LiveChatTransport<M extends UIMessage = UIMessage> implements ChatT
     if (this.#stopUntil > Date.now()) connection.send({ type: "stop", requestId: OWN });
     this.#stopUntil = 0;
     this.#leaveOldSockets();
-    this.#setUp(true);
+    this.#setConnected(true);
   }
 
   #closed(connection: Connection): void {
@@ -218,7 +218,7 @@ export class LiveChatTransport<M extends UIMessage = UIMessage> implements ChatT
         this.#wait(request);
       }
     }
-    this.#setUp(this.#link.connection !== undefined);
+    this.#setConnected(this.#link.connection !== undefined);
   }
 
   #received(connection: Connection, text: string): void {
@@ -242,10 +242,10 @@ export class LiveChatTransport<M extends UIMessage = UIMessage> implements ChatT
     }
   }
 
-  #setUp(isUp: boolean): void {
-    if (this.#isUp === isUp) return;
-    this.#isUp = isUp;
-    this.#emit({ type: "connection", state: isUp ? "open" : "lost" });
+  #setConnected(isConnected: boolean): void {
+    if (this.#isConnected === isConnected) return;
+    this.#isConnected = isConnected;
+    this.#emit({ type: "connection", state: isConnected ? "open" : "lost" });
   }
 
   #emit(event: LiveEvent): void {
@@ -253,7 +253,7 @@ export class LiveChatTransport<M extends UIMessage = UIMessage> implements ChatT
       try {
         listener(event);
       } catch (error) {
-        // A listener's mistake is reported as any uncaught one, and takes no response with it.
+        // A listener's error is reported as uncaught, and harms no response.
         queueMicrotask(() => {
           throw error;
         });
