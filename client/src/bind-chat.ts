@@ -1,4 +1,4 @@
-/** What no chunk can do: a turn that the server begins, and a message of the user's that was spoken. */
+/** Binds a chat to its live session, for what no chunk can do: turns that the server begins, and spoken words. */
 import type { UIMessage } from "ai";
 import { type ChatLike, isBusy, isSnapshot, read, updateMessages } from "./chat-like.ts";
 import type { LiveEvent } from "./frames.ts";
@@ -7,14 +7,14 @@ export interface BindableChat<M extends UIMessage = UIMessage> extends ChatLike<
   resumeStream: () => Promise<void>;
 }
 
-/** What is used of the transport. */
+/** The part of the transport that is used here. */
 export interface BindableTransport {
   attach(chatId: string): () => void;
   isActive(chatId: string): boolean;
   listen(listener: (event: LiveEvent) => void): () => void;
 }
 
-/** There is no event that all kinds of chats have for becoming idle, so a chat that is waited for is looked at. */
+/** Not every kind of chat has an event for becoming idle, so the chat is polled this often. */
 const LOOK_MS = 20;
 
 /**
@@ -27,7 +27,7 @@ export function bindChat<M extends UIMessage>(chat: BindableChat<M>, transport: 
 }
 
 type Transcript = Extract<LiveEvent, { type: "transcript" }>;
-/** The message that it tells, where that is known. */
+/** `messageId`: the message that the turn writes, where that is known. */
 type Turn = { messageId?: string };
 
 class Binding<M extends UIMessage> {
@@ -36,13 +36,14 @@ class Binding<M extends UIMessage> {
   readonly #id: string;
   readonly #detach: () => void;
   readonly #endListening: () => void;
-  /** Which message answers a message of the user's. */
+  /** The id of the answer, by the id of the user's message. */
   readonly #answers = new Map<string, string>();
-  /** What was said while nothing could be added to the messages, by the id of its message. */
+  /** Speech that could not be added to the messages yet, by the id of its message. */
   readonly #unplaced = new Map<string, Transcript>();
-  /** A resume reads what is told at the time, so of several turns that wait only the last one counts. */
+  /** A resume reads whatever turn is running then, so of several turns that wait only the last one is kept. */
   #waitingTurn: Turn | undefined;
-  #readTurn: Turn | undefined;
+  #turnBeingRead: Turn | undefined;
+  /** At the last look. */
   #wasIdle = false;
   #wasLost = false;
   #isEnded = false;
@@ -71,7 +72,7 @@ class Binding<M extends UIMessage> {
       if (event.userMessageId !== undefined) this.#answers.set(event.userMessageId, event.messageId);
       this.#expect(event);
     } else if (event.type === "attached" && this.#wasLost) {
-      // While there was no socket, nobody could tell of a turn.
+      // A turn may have begun while there was no socket to announce it.
       this.#wasLost = false;
       this.#expect({});
     }
@@ -99,27 +100,27 @@ class Binding<M extends UIMessage> {
 
   async #read(turn: Turn): Promise<void> {
     this.#waitingTurn = undefined;
-    this.#readTurn = turn;
+    this.#turnBeingRead = turn;
     try {
       await this.#chat.resumeStream();
     } catch {
-      // The chat has told it to those who asked for its errors.
+      // The chat itself reports its errors.
     }
-    this.#readTurn = undefined;
+    this.#turnBeingRead = undefined;
     this.#wasIdle = false;
     this.#look();
   }
 
   #isBusy(): boolean {
-    if (this.#readTurn !== undefined || this.#transport.isActive(this.#id)) return true;
+    if (this.#turnBeingRead !== undefined || this.#transport.isActive(this.#id)) return true;
     return !isSnapshot(this.#chat) && isBusy(this.#chat);
   }
 
   #place(transcript: Transcript): void {
     const { messageId } = transcript;
     const answer = this.#answers.get(messageId);
-    // Older clients write a response to the end of the list: what is put behind it would make it appear twice.
-    const mayAppend = !this.#isBusy() || (answer !== undefined && answer === this.#readTurn?.messageId);
+    // Older chats write a response at the end of the list: with a message behind it, it would appear twice.
+    const mayAppend = !this.#isBusy() || (answer !== undefined && answer === this.#turnBeingRead?.messageId);
     let isPlaced = false;
     updateMessages(this.#chat, (messages) => {
       const isThere = messages.some(({ id }) => id === messageId);

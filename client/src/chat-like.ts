@@ -1,7 +1,7 @@
-/** What is used of a chat, so that a `Chat` and the values of React's and Vue's `useChat` all will do. */
+/** The part of a chat that is used here. A `Chat` has it, and so has what `useChat` returns in React and Vue. */
 import type { UIMessage } from "ai";
 
-/** Vue's composable hands out refs. */
+/** Vue's `useChat` returns refs. */
 export type MaybeRef<T> = T | { value: T };
 
 export interface ChatLike<M extends UIMessage = UIMessage> {

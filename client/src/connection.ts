@@ -1,7 +1,7 @@
 /** One socket: its frames, its pings, and the moment when it counts as dead. */
 import { DEFAULT_AUDIO_RATE, OWN } from "./frames.ts";
 
-/** What is used of a `WebSocket`, so that the one of the `ws` package will do as well. */
+/** The part of a `WebSocket` that is used here. The one of the `ws` package has it as well. */
 export interface WebSocketLike {
   readonly readyState: number;
   readonly bufferedAmount?: number;
@@ -36,14 +36,14 @@ export interface ConnectionHandlers {
 const OPEN = 1;
 /** A socket that has spoken this lately is taken to be alive. */
 const FRESH_MS = 2_000;
-/** How long somebody with words to say waits for a sign of life: sockets die unnoticed while a device sleeps. */
+/** A socket that is asked and stays silent for this long is dead: sockets die unnoticed while a device sleeps. */
 const ASK_MS = 5_000;
 const PING = JSON.stringify({ type: "ping", requestId: OWN });
 
 export class Connection {
-  /** Something has come from the server: whoever accepts sockets and closes them again is no server yet. */
+  /** Something has come from the server. Without one, a proxy may accept sockets and close them again. */
   isProven = false;
-  /** What the binary frames are; the server says so before the first of them. */
+  /** The chat and the rate of the binary frames. The server names them before the first one. */
   audio: { id: string | undefined; rate: number } = { id: undefined, rate: DEFAULT_AUDIO_RATE };
 
   readonly #socket: WebSocketLike;
@@ -88,7 +88,7 @@ export class Connection {
     if (this.isOpen) this.#socket.send(frame instanceof ArrayBuffer ? frame : JSON.stringify(frame));
   }
 
-  /** Asks for a sign of life, which will be the next frame. */
+  /** Asks for a sign of life. Any frame is one. */
   ask(): void {
     this.#socket.send(PING);
     clearTimeout(this.#deadTimer);

@@ -2,7 +2,7 @@
 import type { UIMessage, UIMessageChunk } from "ai";
 import { decodeBase64 } from "./base64.ts";
 
-/** Whatever is not of the AI SDK's own frames travels under this request id. */
+/** The request id of every frame that is ours and not the AI SDK's. */
 export const OWN = "-";
 
 /** With this subprotocol voice travels in binary frames. */
@@ -37,14 +37,14 @@ export interface ServerFrame {
   [field: string]: unknown;
 }
 
-/** What the server tells beside the answers to requests, and what becomes of the connection. */
+/** What the server tells besides the answers to requests, and what becomes of the connection. */
 export type LiveEvent =
   | { type: "attached"; id: string }
   | { type: "turn"; id: string; messageId: string; userMessageId?: string }
   | { type: "transcript"; id: string; role: "user" | "assistant"; messageId: string; text: string; final: boolean }
   /** 16-bit little-endian mono samples of the model's voice. */
   | { type: "audio"; id: string | undefined; rate: number; pcm: ArrayBuffer }
-  /** What has not been played yet is to be forgotten. */
+  /** Drop what has not been played yet. */
   | { type: "audio-clear"; id: string | undefined }
   /** One of our own frames (`attach`, `audio`, ...) was refused. */
   | { type: "error"; code: string; message: string }
@@ -63,7 +63,7 @@ export function parseFrame(text: string): ServerFrame | undefined {
   return frame as ServerFrame;
 }
 
-/** The event that one of the server's own frames stands for; none for a frame that is unknown or lacks something. */
+/** The event that one of the server's own frames stands for; undefined if the frame is unknown or lacks something. */
 export function readEvent(frame: ServerFrame): LiveEvent | undefined {
   const text = (field: string) => (typeof frame[field] === "string" ? (frame[field] as string) : undefined);
   const id = text("id");
@@ -114,7 +114,7 @@ const CHUNKS_OF_5 = new Set([
   ...["tool-input-error", "tool-output-available", "tool-output-error"],
 ]);
 
-/** Whether `ai@5` knows this type of chunk. 6 and 7 pass over what they do not know. */
+/** Whether `ai@5` knows this type of chunk. 6 and 7 skip what they do not know. */
 export function isKnownTo5({ type }: UIMessageChunk): boolean {
   return CHUNKS_OF_5.has(type) || type.startsWith("data-");
 }

@@ -9,7 +9,7 @@ export interface Backoff {
 export interface LinkOptions {
   /** What the address needs, such as a token. May fail for a while, as the network does. */
   params: () => Promise<Record<string, string>>;
-  /** Fails for good: for a wrong address, or where there is no WebSocket. */
+  /** Throws where another try cannot help: for a wrong address, or where there is no WebSocket. */
   makeSocket: (params: Record<string, string>) => WebSocketLike;
   liveness: Liveness;
   backoff: Backoff;
@@ -21,16 +21,16 @@ export interface LinkHandlers extends ConnectionHandlers {
   refused(error: Error): void;
 }
 
-/** The server says that it will not have this client. */
+/** The close code of a server that refuses this client. */
 const POLICY_VIOLATION = 1008;
 
 export class Link {
   readonly #options: LinkOptions;
   readonly #handlers: LinkHandlers;
   #current: Connection | undefined;
-  /** Sockets that the server asked us to leave. They are read until they close or have nothing more to tell. */
+  /** Sockets that the server asked us to leave. They are read until they close or are done. */
   readonly #leaving = new Set<Connection>();
-  /** The attempt that is under way; a new object for each, so that one that was overtaken is known. */
+  /** The attempt that is under way. Each is a new object, so that an older one notices that it was overtaken. */
   #attempt: { connection?: Connection } | undefined;
   #attempts = 0;
   #retryTimer: ReturnType<typeof setTimeout> | undefined;
@@ -51,12 +51,12 @@ export class Link {
     return this.connection ?? [...this.#leaving].at(-1);
   }
 
-  /** There is a socket, or one is opened without delay. */
+  /** Opens a socket at once, unless there is one or one is being opened. */
   open(): void {
     if (this.#current === undefined && this.#attempt === undefined) void this.#connect();
   }
 
-  /** The server goes away: the next socket is opened while this one still tells its last. */
+  /** The server goes away: the next socket is opened while this one still brings its last frames. */
   move(connection: Connection): void {
     if (connection !== this.#current) return;
     this.#current = undefined;
@@ -65,7 +65,7 @@ export class Link {
     else connection.close();
   }
 
-  /** Closes the sockets that are left and have nothing more to tell. */
+  /** Once there is a new socket, closes those of the old ones that are done. */
   leave(isDone: (connection: Connection) => boolean): void {
     if (this.#current === undefined) return;
     for (const connection of [...this.#leaving].filter(isDone)) connection.close();

@@ -6,13 +6,13 @@ import type { Backoff } from "./link.ts";
 export type Resolvable<T> = T | PromiseLike<T> | (() => T | PromiseLike<T>);
 
 export interface LiveChatTransportOptions<M extends UIMessage = UIMessage> {
-  /** Where the live route is. `http(s)` becomes `ws(s)`, and what is relative is so to the page. */
+  /** The address of the live route, which may be relative to the page. `http(s)` becomes `ws(s)`. */
   url: string;
   /** `adk-stream.v1` unless told otherwise, for voice in binary frames. An empty list offers none. */
   protocols?: string | string[];
-  /** Query parameters of the address, asked for at each new connection. */
+  /** Query parameters of the address, resolved anew for each connection. */
   params?: Resolvable<Record<string, string>>;
-  /** Headers inside each request's frame; a browser can set none of the connection itself. */
+  /** Headers inside of each request's frame; browsers let no page set those of the connection itself. */
   headers?: Resolvable<Record<string, string> | Headers>;
   /** Goes along with each request. */
   body?: Resolvable<object>;
@@ -50,11 +50,11 @@ export interface PreparedRequest<M extends UIMessage> extends PreparedResume {
 export interface Timing {
   /** A ping is sent this often: below the idle time of common proxies. */
   pingMs: number;
-  /** So long without a sign of life after a ping, and the socket is dead. */
+  /** A socket without a sign of life for this long after a ping is dead. */
   deadMs: number;
-  /** A request that finds no server for so long fails. */
+  /** A request that finds no server for this long fails. */
   giveUpMs: number;
-  /** A live session waits half a minute for its client, so that several attempts have to fit into that. */
+  /** A live session waits half a minute for its client: several attempts have to fit into that. */
   backoff: Backoff;
 }
 

@@ -37,7 +37,7 @@ export interface RequestOptions {
   /** The messages that the chat has. */
   messages: readonly { id: string }[];
   onlyChunksOf5: boolean;
-  /** The reader has had enough. */
+  /** The reader has cancelled the stream. */
   cancelled: (request: LiveRequest) => void;
 }
 
@@ -59,7 +59,7 @@ export class LiveRequest {
   #controller!: ReadableStreamDefaultController<UIMessageChunk>;
   #lastSequence = -1;
   #isComplete = false;
-  /** Asked to go on after a lost socket, and not gone on yet. */
+  /** A `resume` was sent after a lost socket, and nothing has come of it yet. */
   #isContinuing = false;
   #waiting: ReturnType<typeof setTimeout> | undefined;
 
@@ -87,12 +87,12 @@ export class LiveRequest {
     return this.#isComplete;
   }
 
-  /** What is to be said on a socket that the request is bound to. */
+  /** The frame to send on the socket that the request is now bound to. */
   nextFrame(): SendFrame | ResumeFrame {
     const { frame, isRepeatable } = this.#options;
     const hasChunks = this.#lastSequence >= 0;
     if (!this.isSent || (isRepeatable && !hasChunks && !this.isAborted)) {
-      // A lost socket may still hold the first one.
+      // The lost socket may still deliver the frame, so this one needs another id.
       if (this.isSent) this.requestId = newRequestId();
       this.isSent = true;
       return { ...frame, requestId: this.requestId } as SendFrame | ResumeFrame;
@@ -159,7 +159,7 @@ export class LiveRequest {
     if (typeof sequence !== "number" || !isChunk(chunk))
       return this.fail(new Error("The server sent a malformed chunk."));
     if (sequence <= this.#lastSequence) {
-      // Asked to go on, a server that does not know the request may tell the message anew, under other numbers.
+      // A server that does not know the request may answer a `resume` with the whole message, under other numbers.
       if (this.#isContinuing) this.fail(lostConnection());
       return;
     }
@@ -172,7 +172,7 @@ export class LiveRequest {
     if (!this.#options.onlyChunksOf5 || isKnownTo5(chunk)) this.#controller.enqueue(chunk);
   }
 
-  /** The answer to words of the user's is a new message; whatever goes on with an older one is not the answer. */
+  /** The answer to words of the user's is a new message. What continues an older one is not the answer. */
   #isOlderMessage(chunk: UIMessageChunk): boolean {
     return chunk.type === "start" && this.#options.messages.some(({ id }) => id === chunk.messageId);
   }

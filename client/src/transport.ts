@@ -4,22 +4,9 @@ import { encodeBase64 } from "./base64.ts";
 import type { Connection, WebSocketConstructor } from "./connection.ts";
 import { audioRate, BINARY_PROTOCOL, type LiveEvent, type LiveListener, OWN, parseFrame, readEvent } from "./frames.ts";
 import { Link } from "./link.ts";
-import {
-  DEFAULT_TIMING,
-  type LiveChatTransportOptions,
-  mergeHeaders,
-  type PreparedResume,
-  resolve,
-  socketUrl,
-  type Timing,
-} from "./options.ts";
+import { DEFAULT_TIMING, type LiveChatTransportOptions, resolve, socketUrl, type Timing } from "./options.ts";
+import { prepareResume, prepareSend, type ResumeOptions, type SendOptions } from "./prepare.ts";
 import { LiveRequest, lostConnection, type RequestFrame } from "./request.ts";
-
-type SendOptions<M extends UIMessage> = Parameters<ChatTransport<M>["sendMessages"]>[0];
-/** Older releases hand over no signal here. */
-type ResumeOptions<M extends UIMessage> = Parameters<ChatTransport<M>["reconnectToStream"]>[0] & {
-  abortSignal?: AbortSignal;
-};
 
 /** Two seconds of voice. What waits longer is better not said at all. */
 const MAX_WAITING_VOICE_BYTES = 64_000;
@@ -32,11 +19,11 @@ export class LiveChatTransport<M extends UIMessage = UIMessage> implements ChatT
   readonly #timing: Timing;
   readonly #link: Link;
   readonly #requests = new Set<LiveRequest>();
-  /** In the order of their `attach` frames, the same chat once for each that asked. */
+  /** Attached chats in the order of their `attach` frames. One that was attached twice is here twice. */
   readonly #attached: string[] = [];
   readonly #listeners = new Set<LiveListener>();
-  #isUp = false;
-  /** A `stop` that found no socket is worth telling until then. */
+  #isConnected = false;
+  /** Until when a `stop` that found no socket is still worth sending. */
   #stopUntil = 0;
 
   constructor(options: LiveChatTransportOptions<M>) {
@@ -63,41 +50,16 @@ export class LiveChatTransport<M extends UIMessage = UIMessage> implements ChatT
   }
 
   async sendMessages(options: SendOptions<M>): Promise<ReadableStream<UIMessageChunk>> {
-    const { chatId: id, messages, trigger, messageId, metadata, abortSignal } = options;
-    const { headers, body } = await this.#ownFields(options);
-    const prepared = await this.#options.prepareSendMessagesRequest?.({
-      id,
-      messages,
-      requestMetadata: metadata,
-      body,
-      headers,
-      trigger,
-      messageId,
-    });
-    const frame: RequestFrame = {
-      type: "send",
-      id,
-      trigger,
-      messageId,
-      messages: prepared?.messages ?? messages,
-      ...this.#fields(prepared, headers, body, metadata),
-    };
+    const frame = await prepareSend(this.#options, options);
+    const { messages, trigger, messageId, abortSignal } = options;
     const continued = messages.find((message) => message.id === messageId) ?? messages.at(-1);
     const isAnswer = trigger === "submit-message" && continued?.role === "assistant";
     return this.#start(frame, isAnswer, abortSignal, messages).stream;
   }
 
   async reconnectToStream(options: ResumeOptions<M>): Promise<ReadableStream<UIMessageChunk> | null> {
-    const { chatId: id, metadata, abortSignal } = options;
-    const { headers, body } = await this.#ownFields(options);
-    const prepared = await this.#options.prepareReconnectToStreamRequest?.({
-      id,
-      requestMetadata: metadata,
-      body,
-      headers,
-    });
-    const fields = this.#fields(prepared, headers, body, metadata);
-    return this.#start({ type: "resume", id, lastSequence: undefined, ...fields }, true, abortSignal, []).answer;
+    const frame = await prepareResume(this.#options, options);
+    return this.#start(frame, true, options.abortSignal, []).answer;
   }
 
   /** Whether a request of this chat's is being answered. */
@@ -105,7 +67,7 @@ export class LiveChatTransport<M extends UIMessage = UIMessage> implements ChatT
     return [...this.#requests].some((request) => request.chatId === chatId && !request.isAborted);
   }
 
-  /** Hears of everything that is not the answer to a request. Returns how to end it. */
+  /** The listener hears everything that is not the answer to a request. Returns how to end it. */
   listen(listener: LiveListener): () => void {
     this.#listeners.add(listener);
     return () => void this.#listeners.delete(listener);
@@ -126,7 +88,7 @@ export class LiveChatTransport<M extends UIMessage = UIMessage> implements ChatT
     };
   }
 
-  /** 16-bit little-endian mono samples at 16 kHz. Without a socket that takes them they are lost. */
+  /** Takes 16-bit little-endian mono samples at 16 kHz. Without a socket that takes them they are lost. */
   sendAudio(pcm: ArrayBuffer): void {
     const connection = this.#link.voice;
     if (connection === undefined || connection.waitingBytes > MAX_WAITING_VOICE_BYTES) return;
@@ -134,12 +96,12 @@ export class LiveChatTransport<M extends UIMessage = UIMessage> implements ChatT
     else connection.send({ type: "audio", requestId: OWN, data: encodeBase64(pcm) });
   }
 
-  /** The user begins or ends to speak, where the model is not left to find out. */
+  /** The user begins or ends to speak. For models that do not find that out themselves. */
   sendActivity(activity: "start" | "end"): void {
     this.#link.voice?.send({ type: `activity-${activity}`, requestId: OWN });
   }
 
-  /** What the model still has to say in this turn is dropped. */
+  /** Drops what the model still has to say in this turn. */
   interrupt(): void {
     this.#link.voice?.send({ type: "interrupt", requestId: OWN });
   }
@@ -156,21 +118,6 @@ export class LiveChatTransport<M extends UIMessage = UIMessage> implements ChatT
     this.#stopUntil = 0;
     this.#failAll(new Error("The chat transport was closed."));
     this.#link.close();
-  }
-
-  async #ownFields({ headers, body, abortSignal }: Pick<ResumeOptions<M>, "headers" | "body" | "abortSignal">) {
-    abortSignal?.throwIfAborted();
-    const [ownHeaders, ownBody] = await Promise.all([resolve(this.#options.headers), resolve(this.#options.body)]);
-    return { headers: mergeHeaders(ownHeaders, headers), body: { ...ownBody, ...body } };
-  }
-
-  #fields(prepared: PreparedResume | undefined, headers: Record<string, string>, body: object, metadata: unknown) {
-    const { sdkVersion } = this.#options;
-    return {
-      headers: prepared?.headers === undefined ? headers : mergeHeaders(prepared.headers),
-      body: { ...(sdkVersion === undefined ? {} : { sdkVersion }), ...(prepared?.body ?? body) },
-      metadata,
-    };
   }
 
   #start(frame: RequestFrame, isRepeatable: boolean, signal: AbortSignal | undefined, messages: M[]): LiveRequest {
@@ -255,7 +202,7 @@ export class LiveChatTransport<M extends UIMessage = UIMessage> implements ChatT
     if (this.#stopUntil > Date.now()) connection.send({ type: "stop", requestId: OWN });
     this.#stopUntil = 0;
     this.#leaveOldSockets();
-    this.#setUp(true);
+    this.#setConnected(true);
   }
 
   #closed(connection: Connection): void {
@@ -271,7 +218,7 @@ export class LiveChatTransport<M extends UIMessage = UIMessage> implements ChatT
         this.#wait(request);
       }
     }
-    this.#setUp(this.#link.connection !== undefined);
+    this.#setConnected(this.#link.connection !== undefined);
   }
 
   #received(connection: Connection, text: string): void {
@@ -295,10 +242,10 @@ export class LiveChatTransport<M extends UIMessage = UIMessage> implements ChatT
     }
   }
 
-  #setUp(isUp: boolean): void {
-    if (this.#isUp === isUp) return;
-    this.#isUp = isUp;
-    this.#emit({ type: "connection", state: isUp ? "open" : "lost" });
+  #setConnected(isConnected: boolean): void {
+    if (this.#isConnected === isConnected) return;
+    this.#isConnected = isConnected;
+    this.#emit({ type: "connection", state: isConnected ? "open" : "lost" });
   }
 
   #emit(event: LiveEvent): void {
@@ -306,7 +253,7 @@ export class LiveChatTransport<M extends UIMessage = UIMessage> implements ChatT
       try {
         listener(event);
       } catch (error) {
-        // A listener's mistake is reported as any uncaught one, and takes no response with it.
+        // A listener's error is reported as uncaught, and harms no response.
         queueMicrotask(() => {
           throw error;
         });

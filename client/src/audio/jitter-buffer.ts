@@ -1,6 +1,6 @@
 /**
- * What has come and is not yet played. A stretch of speech begins when so much is there that the next packets may be
- * late, or when that much time has passed: a single word is shorter than that, and is to be heard as well.
+ * Voice that has come and is not yet played. Playing begins when `target` samples are there, so that the next packets
+ * may be late. It also begins when that much time has passed, since a single word may be shorter.
  */
 export class JitterBuffer {
   readonly #target: number;

@@ -9,7 +9,7 @@ export function encodePcm16(samples: Float32Array): ArrayBuffer {
   return view.buffer;
 }
 
-/** Half a sample at the end is passed over. */
+/** Half a sample at the end is dropped. */
 export function decodePcm16(pcm: ArrayBuffer): Float32Array {
   const view = new DataView(pcm);
   const samples = new Float32Array(pcm.byteLength >> 1);
@@ -24,7 +24,7 @@ export function loudness(samples: Float32Array): number {
   return samples.length === 0 ? 0 : Math.sqrt(sum / samples.length);
 }
 
-/** One channel of all. */
+/** All channels, mixed into one. */
 export function mixDown(channels: readonly Float32Array[]): Float32Array {
   const [first, ...others] = channels;
   if (first === undefined || others.length === 0) return first ?? new Float32Array(0);

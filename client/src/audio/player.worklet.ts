@@ -10,7 +10,7 @@ declare class AudioWorkletProcessor {
   readonly port: MessagePort;
 }
 
-/** What the network may be late without being heard. */
+/** How late the network may be without a gap in the sound. */
 const TARGET_S = 0.08;
 /** Blocks of the device between two reports of the level: some 20 a second. */
 const BLOCKS_PER_REPORT = 16;

@@ -1,5 +1,5 @@
 /**
- * Samples at another rate, block after block as if they were one.
+ * Brings samples to another rate, block after block, as if they were one long block.
  *
  * A windowed sinc for each of the positions that an output sample can have between two input samples. The rates of
  * audio devices have few of them: one from 48 to 16 kHz, 160 from 44.1 kHz. Positions are counted in whole numbers, so
@@ -20,7 +20,7 @@ export class Resampler {
   readonly #filters: Float32Array[];
   /** Input that later outputs still need; begins with silence, so that the first output is the first input. */
   #kept: Float32Array;
-  /** Of the next output: in `#kept`, and between it and the next sample. */
+  /** Where the next output is: its sample in `#kept`, and how far between that and the next one. */
   #position: number;
   #fraction = 0;
 

@@ -2,7 +2,7 @@
 import type { LiveEvent } from "../frames.ts";
 import { type Captured, MICROPHONE, PLAYER, type Played, type PlayerCommand } from "./messages.ts";
 
-/** What is used of the transport. */
+/** The part of the transport that is used here. */
 export interface VoiceTransport {
   sendAudio(pcm: ArrayBuffer): void;
   listen(listener: (event: LiveEvent) => void): () => void;
@@ -53,7 +53,7 @@ export class VoiceSession {
   }
 
   /**
-   * To be called from a click: browsers give neither microphone nor sound otherwise. A microphone that is handed over
+   * Call this from a click: browsers give neither microphone nor sound otherwise. A microphone that is handed over
    * stays the caller's; otherwise the user is asked for one.
    */
   async start(microphone?: MediaStream): Promise<void> {

@@ -70,7 +70,7 @@ export function App() {
           onTurn={chats.refresh}
         />
       ) : (
-        <NotYet loaded={loaded} onNew={chats.startNew} />
+        <NotOpenYet loaded={loaded} onNew={chats.startNew} />
       )}
     </div>
   );
@@ -97,11 +97,11 @@ function useHistory(api: ChatsApi, { id, isNew }: OpenChat): Loaded {
     };
   }, [api, id, isNew, attempt]);
   if (isNew) return { state: "ready", id, history: NOTHING };
-  // Of the chat before, until the effect has run.
+  // Until the effect has run, `loaded` is about the chat before.
   return loaded.state === "ready" && loaded.id !== id ? { state: "loading" } : loaded;
 }
 
-function NotYet({ loaded, onNew }: { loaded: Loaded; onNew(): void }) {
+function NotOpenYet({ loaded, onNew }: { loaded: Loaded; onNew(): void }) {
   return (
     <main className="grid flex-1 place-items-center p-6">
       <h1 className="sr-only">adk stream</h1>

@@ -6,14 +6,14 @@ import { AttachedFiles } from "./AttachedFiles.tsx";
 interface ComposerProps {
   field: RefObject<HTMLTextAreaElement | null>;
   files: File[];
-  /** What is wrong with what was attached. */
+  /** Why a file was not attached. */
   problem: string | undefined;
   isBusy: boolean;
   onAttach(files: File[]): void;
   onRemove(file: File): void;
   onSend(text: string): void;
   onStop(): void;
-  /** Between the border and the words: the microphone of a live session. */
+  /** Above the text: the microphone of a live session. */
   children?: ReactNode;
 }
 
@@ -59,7 +59,7 @@ export function Composer({
         value={text}
         onChange={(event) => setText(event.target.value)}
         onKeyDown={(event) => {
-          // Enter may also end the writing of a Japanese word.
+          // Where an input method writes Japanese, Enter may only end a word.
           if (event.key !== "Enter" || event.shiftKey || event.nativeEvent.isComposing) return;
           event.preventDefault();
           send();

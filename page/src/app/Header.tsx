@@ -1,4 +1,4 @@
-/** Which chat this is, how it is held, and the page's own switches. */
+/** The title of the chat, its mode, and the page's own switches. */
 import { Menu, Moon, PanelRight, Sun } from "lucide-react";
 import { type ReactNode, useState } from "react";
 import type { Mode } from "../wire/log.ts";
@@ -13,28 +13,28 @@ interface HeaderProps {
   onMode(mode: Mode): void;
   isInspecting: boolean;
   onInspect(): void;
-  /** Where the chats are in a drawer. */
+  /** Opens the drawer with the chats, where they are in one. */
   onChats?: () => void;
 }
 
 export function Header({ title, agent, mode, canSwitch, onMode, isInspecting, onInspect, onChats }: HeaderProps) {
   const [chosen, setChosen] = useState(chosenTheme);
-  const isDarkOutside = useMediaQuery("(prefers-color-scheme: dark)");
-  const theme = chosen ?? (isDarkOutside ? "dark" : "light");
+  const isSystemDark = useMediaQuery("(prefers-color-scheme: dark)");
+  const theme = chosen ?? (isSystemDark ? "dark" : "light");
   const other = theme === "dark" ? "light" : "dark";
   return (
     <header className="flex h-14 shrink-0 items-center gap-2 border-b border-line px-2 sm:px-4">
       {onChats && (
-        <IconButton label="Chats" onClick={onChats}>
+        <HeaderButton label="Chats" onClick={onChats}>
           <Menu size={18} aria-hidden />
-        </IconButton>
+        </HeaderButton>
       )}
       <h1 className="min-w-0 flex-1 truncate text-[15px]">
         <span className="font-semibold">{title}</span>
         {agent && <span className="ml-2 font-mono text-[13px] text-ink-2 max-sm:hidden">{agent}</span>}
       </h1>
       <ModeSwitch mode={mode} canSwitch={canSwitch} onMode={onMode} />
-      <IconButton
+      <HeaderButton
         label={`Use the ${other} theme`}
         onClick={() => {
           chooseTheme(other);
@@ -42,10 +42,10 @@ export function Header({ title, agent, mode, canSwitch, onMode, isInspecting, on
         }}
       >
         {theme === "dark" ? <Sun size={17} aria-hidden /> : <Moon size={17} aria-hidden />}
-      </IconButton>
-      <IconButton label="Inspector" hint="Inspector (Ctrl+I)" isExpanded={isInspecting} onClick={onInspect}>
+      </HeaderButton>
+      <HeaderButton label="Inspector" hint="Inspector (Ctrl+I)" isExpanded={isInspecting} onClick={onInspect}>
         <PanelRight size={17} aria-hidden />
-      </IconButton>
+      </HeaderButton>
     </header>
   );
 }
@@ -64,7 +64,7 @@ function ModeSwitch({ mode, canSwitch, onMode }: Pick<HeaderProps, "mode" | "can
           title={hint}
           className="relative flex items-center gap-1.5 rounded-md border border-transparent px-2.5 py-1 text-sm text-ink-2 has-checked:border-line has-checked:bg-card has-checked:text-ink has-focus-visible:outline-2 has-focus-visible:outline-focus"
         >
-          {/* Over the whole label, so that it is what is pointed at. */}
+          {/* Covers the whole label, so that every click on the label hits it. */}
           <input
             type="radio"
             name="mode"
@@ -87,7 +87,7 @@ function ModeSwitch({ mode, canSwitch, onMode }: Pick<HeaderProps, "mode" | "can
   );
 }
 
-interface IconButtonProps {
+interface HeaderButtonProps {
   label: string;
   hint?: string;
   isExpanded?: boolean;
@@ -95,7 +95,7 @@ interface IconButtonProps {
   children: ReactNode;
 }
 
-function IconButton({ label, hint, isExpanded, onClick, children }: IconButtonProps) {
+function HeaderButton({ label, hint, isExpanded, onClick, children }: HeaderButtonProps) {
   return (
     <button
       type="button"

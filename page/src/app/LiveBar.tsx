@@ -15,14 +15,14 @@ export function LiveBar({ live, isBusy, onReconnect }: LiveBarProps) {
   const [voice] = useState(() => new Voice(live));
   const { microphone, problem } = useSyncExternalStore(voice.subscribe, voice.state);
   const connection = useConnection(live);
-  const mine = useRef<HTMLSpanElement>(null);
-  const models = useRef<HTMLSpanElement>(null);
+  const userMeter = useRef<HTMLSpanElement>(null);
+  const agentMeter = useRef<HTMLSpanElement>(null);
   const [isHeard, setHeard] = useState(false);
 
   useEffect(() => {
     voice.onLevels = (levels) => {
-      draw(mine, levels.microphone);
-      draw(models, levels.player);
+      draw(userMeter, levels.microphone);
+      draw(agentMeter, levels.player);
       setHeard(levels.player > 0);
     };
     const endWaiting = onceActive(() => void voice.listen().catch(() => {}));
@@ -52,13 +52,13 @@ export function LiveBar({ live, isBusy, onReconnect }: LiveBarProps) {
       <div className="flex flex-wrap items-center gap-x-3 gap-y-2 text-sm">
         <Connection state={connection} onReconnect={onReconnect} />
         <span className="flex items-center gap-2 text-xs text-ink-2">
-          <Meter name="Microphone level" meter={mine} /> you
-          <Meter name="Voice level of the agent" meter={models} /> agent
+          <Meter name="Microphone level" meter={userMeter} /> you
+          <Meter name="Voice level of the agent" meter={agentMeter} /> agent
         </span>
         <span className="ml-auto flex flex-wrap gap-1.5">
           <button
             type="button"
-            title="Hold the button, or Space on it"
+            title="Hold the button or the Space key"
             aria-pressed={microphone === "talking"}
             disabled={microphone === "open" || connection === "closed"}
             className={`${BUTTON} touch-none select-none`}
@@ -146,7 +146,7 @@ function draw(meter: RefObject<HTMLSpanElement | null>, level: number): void {
   (meter.current.firstElementChild as HTMLElement).style.transform = `scaleX(${shown})`;
 }
 
-/** Browsers let no page make a sound before it was touched. */
+/** Browsers let a page make a sound only after the person has clicked or typed. */
 function onceActive(act: () => void): () => void {
   if (navigator.userActivation?.hasBeenActive ?? true) {
     act();

@@ -2,13 +2,13 @@
 import { type ReactNode, useEffect, useRef } from "react";
 
 interface PanelProps {
-  /** Not where what is inside is a region with a name of its own. */
+  /** Leave it out where the content is itself a region with a name. */
   label?: string;
   side: "left" | "right";
   hasRoom: boolean;
   isOpen: boolean;
   onClose(): void;
-  /** Of the column. */
+  /** The width of the column, as a class. */
   width: string;
   className: string;
   children: ReactNode;

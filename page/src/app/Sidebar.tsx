@@ -11,7 +11,7 @@ interface SidebarProps {
   openId: string;
   onNew(): void;
   onDelete(id: string): Promise<void>;
-  /** Only a drawer can be closed. */
+  /** Set in a drawer, since only that can be closed. */
   onClose?: () => void;
 }
 
@@ -43,7 +43,7 @@ export function Sidebar({ chats, openId, onNew, onDelete, onClose }: SidebarProp
       </div>
       <nav aria-label="Chats" className="mt-2 min-h-0 flex-1 overflow-y-auto px-2 pb-3">
         {chats.length === 0 ? (
-          <p className="px-3 py-2 text-sm text-ink-2">Chats that you begin are kept here.</p>
+          <p className="px-3 py-2 text-sm text-ink-2">Your chats will appear here.</p>
         ) : (
           <ul className="space-y-0.5">
             {chats.map((chat) => (
@@ -81,7 +81,7 @@ function Entry({ chat, isOpen, onDelete, onChosen }: EntryProps) {
     return (
       <li className="rounded-lg border border-line-strong bg-card px-3 py-2 text-sm">
         <p role={step === "failed" ? "alert" : undefined}>
-          {step === "failed" ? "It could not be deleted." : <>Delete “{title}” for good?</>}
+          {step === "failed" ? "The chat could not be deleted." : <>Delete “{title}” for good?</>}
         </p>
         <div className="mt-2 flex gap-2">
           <button

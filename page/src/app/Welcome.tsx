@@ -1,4 +1,4 @@
-/** Before the first message. */
+/** What a chat shows before its first message. */
 import { Logo } from "./Logo.tsx";
 
 /** What the agent of `adk-stream demo` is made to show. */
@@ -17,8 +17,8 @@ export function Welcome({ agent, onExample }: { agent: string; onExample(text: s
           <Logo /> {agent ? `Talk to ${agent}` : "Talk to your agent"}
         </p>
         <p className="mt-2 max-w-prose text-ink-2">
-          Whatever is said travels as chunks. The ticks beside each part are the chunks that built it: press one to see
-          them.
+          Every message travels as chunks. The ticks beside a part stand for the chunks that built it. Press them to see
+          the chunks.
         </p>
         {agent === "demo_agent" && (
           <ul aria-label="Examples" className="mt-6 grid gap-2 sm:grid-cols-2">

@@ -1,4 +1,4 @@
-/** One open chat: its conversation, where one writes, and its wire. */
+/** One open chat: the conversation, the composer, and the inspector. */
 import { lazy, Suspense, useCallback, useEffect, useRef, useState } from "react";
 import { ApprovalDock, Conversation, waitingApprovals } from "../conversation/Conversation.tsx";
 import type { Mode, WireLog } from "../wire/log.ts";
@@ -18,7 +18,7 @@ import { useShortcuts } from "./useShortcuts.ts";
 import { useSpokenShare } from "./useSpokenShare.ts";
 import { Welcome } from "./Welcome.tsx";
 
-/** Loaded when it is first looked at. */
+/** Loaded when it is first opened. */
 const Inspector = lazy(async () => ({ default: (await import("../wire/Inspector.tsx")).Inspector }));
 
 interface WorkspaceProps {
@@ -54,7 +54,7 @@ export function Workspace({ api, log, open, mode, agent, isInspecting, onInspect
     if (hasBegun) onBegun(id);
   }, [hasBegun, id, onBegun]);
   useEffect(() => {
-    // Not where that would bring up a keyboard.
+    // Not on touch screens, where the focus brings up a keyboard.
     if (isNew && matchMedia("(pointer: fine)").matches) composer.current?.focus();
   }, [isNew]);
 
@@ -120,7 +120,7 @@ export function Workspace({ api, log, open, mode, agent, isInspecting, onInspect
             <Welcome
               agent={agent}
               onExample={(text) => {
-                // The example is gone then, and the focus would be with it.
+                // The example disappears, and would take the focus with it.
                 composer.current?.focus();
                 void sendMessage({ text });
               }}

@@ -1,4 +1,4 @@
-/** The routes beside the turns themselves: which chats there are, and what was said in them. */
+/** The routes besides the turns: the list of chats, what was said in them, stopping and deleting. */
 import { ChatRefusedError } from "adk-stream-client";
 import type { UIMessage } from "ai";
 
@@ -12,18 +12,18 @@ export interface ChatSummary {
 
 export interface History {
   messages: UIMessage[];
-  /** The id of an answer that is left out, because it is still being told. */
+  /** The id of the answer that is still running, which `messages` leaves out. */
   running: string | undefined;
 }
 
-/** What the AI SDK of this page is, so that the server tells everything that it understands. */
+/** The AI SDK of this page. With it the server knows which chunks the page understands. */
 export const SDK_VERSION = 7;
 export const VERSION_HEADER = { "x-ai-sdk-version": String(SDK_VERSION) };
 
 /** The server may mount the chat API elsewhere, and the page below any path. */
 export function apiUrl(): string {
-  const told = document.querySelector<HTMLMetaElement>('meta[name="adk-api"]')?.content;
-  return new URL(told || "api/chat", document.baseURI).href.replace(/\/$/, "");
+  const configured = document.querySelector<HTMLMetaElement>('meta[name="adk-api"]')?.content;
+  return new URL(configured || "api/chat", document.baseURI).href.replace(/\/$/, "");
 }
 
 export class ChatsApi {
@@ -43,7 +43,7 @@ export class ChatsApi {
     return { messages, running: response.headers.get("x-adk-running") ?? undefined };
   }
 
-  /** When this is answered, the next turn may come. */
+  /** Once the server has answered this, the next turn may begin. */
   async stop(chatId: string): Promise<void> {
     await this.#ask(`/${encodeURIComponent(chatId)}/stop`, "POST");
   }
@@ -59,21 +59,21 @@ export class ChatsApi {
   }
 }
 
-/** What the server said, where it is the server that refused: over HTTP as JSON, in a live session as an error. */
+/** The server's sentence, if the server refused. Over HTTP it comes as JSON, in a live session as an error. */
 export function refusalOf(error: Error): string | undefined {
   if (error instanceof ChatRefusedError) return error.message;
   try {
-    const told = (JSON.parse(error.message) as { error?: { message?: unknown } } | null)?.error?.message;
-    return typeof told === "string" ? told : undefined;
+    const sentence = (JSON.parse(error.message) as { error?: { message?: unknown } } | null)?.error?.message;
+    return typeof sentence === "string" ? sentence : undefined;
   } catch {
     return undefined;
   }
 }
 
-/** In a sentence for people. */
+/** The same error with a message for people. */
 export function readableError(error: Error): Error {
   if (isDisconnect(error))
-    return new Error("The server cannot be reached. What was sent may have got there.", { cause: error });
+    return new Error("The server cannot be reached. It may have received what you sent.", { cause: error });
   const refusal = refusalOf(error);
   return refusal === undefined ? error : new Error(refusal, { cause: error });
 }

@@ -1,4 +1,4 @@
-/** A chat of the AI SDK's with the two transports, stock helpers, and the tools of this browser. */
+/** The AI SDK's chat with our transport, the stock helpers, and the tools of this browser. */
 import { Chat } from "@ai-sdk/react";
 import {
   lastAssistantMessageIsCompleteWithApprovalResponses,
@@ -16,11 +16,11 @@ export interface ChatOptions {
   id: string;
   messages: UIMessage[];
   mode: Mode;
-  /** A turn has come to its end, whichever. */
+  /** A turn has ended, well or with an error. */
   onTurnEnd(): void;
 }
 
-/** Whether answers were given that have not been sent. */
+/** Whether all calls of the last message are answered, and the answers are not sent yet. */
 export function hasAnswersToSend(messages: { messages: UIMessage[] }): boolean {
   return (
     lastAssistantMessageIsCompleteWithApprovalResponses(messages) ||
@@ -46,7 +46,7 @@ export function isBusy({ status }: Pick<Chat<UIMessage>, "status">): boolean {
   return status === "submitted" || status === "streaming";
 }
 
-/** Chats have no event for it, so that it is looked at. */
+/** Whether the chat becomes idle in this time. Chats have no event for it, so it is polled. */
 export async function becomesIdle(chat: Pick<Chat<UIMessage>, "status">, withinMs: number): Promise<boolean> {
   const deadline = performance.now() + withinMs;
   while (isBusy(chat) && performance.now() < deadline) await new Promise((resolve) => setTimeout(resolve, 20));

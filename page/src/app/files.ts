@@ -1,7 +1,7 @@
-/** Files that are attached, as the AI SDK wants them. */
+/** Attached files, as the AI SDK wants them. */
 import type { FileUIPart } from "ai";
 
-/** What the server takes in one file. */
+/** The server takes no larger file. */
 export const MAX_FILE_BYTES = 20 * 1024 * 1024;
 
 export async function readFiles(files: File[]): Promise<FileUIPart[]> {

@@ -1,9 +1,9 @@
-/** The server's record against what the page shows: what was decided elsewhere, and what is only known here. */
+/** Compares the server's record with what the page shows. Each may know of decisions that the other does not. */
 import { isToolUIPart, type UIMessage } from "ai";
 
 type Part = UIMessage["parts"][number];
 
-/** Whether the record tells of something that the page does not show. */
+/** Whether the record has something that the page does not show. */
 export function hasMovedOn(shown: UIMessage[], record: UIMessage[]): boolean {
   return signature(shown) !== signature(record);
 }
@@ -23,14 +23,14 @@ export function adoptRecord(shown: UIMessage[], record: UIMessage[]): UIMessage[
   }));
 }
 
-/** Tools have answered and the agent has said nothing to it: another page may have got the words. */
+/** Whether the last message ends with the result of a tool: the words after it may have gone to another page. */
 export function lacksWords(messages: UIMessage[]): boolean {
   const last = messages.at(-1);
   const end = last?.parts.findLast((part) => isToolUIPart(part) || isText(part));
   return last?.role === "assistant" && end !== undefined && isToolUIPart(end) && end.state.startsWith("output-");
 }
 
-/** Anything that somebody else may answer. */
+/** Whether there are calls that somebody else may answer. */
 export function hasOpenCalls(messages: UIMessage[]): boolean {
   return messages.some(({ parts }) =>
     parts.some(

@@ -11,18 +11,18 @@ export type Chunk = Record<string, unknown>;
 
 interface Answer {
   id: string;
-  /** Without it, another server tells it. */
+  /** None where another server streams it. */
   body?: ReadableStream<Uint8Array>;
 }
 
-/** A server whose turns are told chunk by chunk, when the test says so. */
+/** A server whose record and answers are what the test says. */
 class Server {
   readonly asked: string[] = [];
   readonly bodies: { messages: UIMessage[]; messageId?: string; trigger: string }[] = [];
   record: UIMessage[] = [];
-  /** Is left out of the record, and named there. */
+  /** The answer that runs: the record leaves it out, and names it. */
   running: Answer | undefined;
-  /** Has ended a moment ago: whoever knows its name can still read it. */
+  /** An answer that has just ended: who knows its id can still read it. */
   ended: Answer | undefined;
   turns: (() => Response)[] = [];
 
@@ -50,7 +50,7 @@ export function stream(body: ReadableStream<Uint8Array>): Response {
   return new Response(body, { headers: { "content-type": "text/event-stream" } });
 }
 
-function told(...chunks: Chunk[]): ReadableStream<Uint8Array> {
+function eventStream(...chunks: Chunk[]): ReadableStream<Uint8Array> {
   const text = chunks.map((chunk) => `data: ${JSON.stringify(chunk)}\n\n`).join("");
   return new Response(`${text}data: [DONE]\n\n`).body!;
 }
@@ -58,7 +58,7 @@ function told(...chunks: Chunk[]): ReadableStream<Uint8Array> {
 export const turn =
   (...chunks: Chunk[]) =>
   () =>
-    stream(told(...chunks));
+    stream(eventStream(...chunks));
 export const words = (id: string, text: string): Chunk[] => [
   { type: "start", messageId: id },
   { type: "start-step" },
@@ -68,7 +68,7 @@ export const words = (id: string, text: string): Chunk[] => [
   { type: "finish-step" },
   { type: "finish", finishReason: "stop" },
 ];
-export const answer = (id: string, text: string): Answer => ({ id, body: told(...words(id, text)) });
+export const answer = (id: string, text: string): Answer => ({ id, body: eventStream(...words(id, text)) });
 
 export const asking: UIMessage = { id: "u1", role: "user", parts: [{ type: "text", text: "Pay" }] };
 export const said = (id: string, role: "user" | "assistant", text: string): UIMessage => ({

@@ -3,7 +3,7 @@ export type Theme = "light" | "dark";
 
 const KEY = "adk-stream-theme";
 
-/** None: as the system has it. */
+/** Undefined where the system's choice holds. */
 export function chosenTheme(): Theme | undefined {
   return asTheme(document.documentElement.dataset["theme"]);
 }

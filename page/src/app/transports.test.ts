@@ -1,6 +1,6 @@
 import type { ChatTransport, UIMessage, UIMessageChunk } from "ai";
 import { describe, expect, it } from "vitest";
-import { InterruptibleTransport, messageThatCounts, SwitchingTransport } from "./transports.ts";
+import { InterruptibleTransport, messageToSend, SwitchingTransport } from "./transports.ts";
 
 const user: UIMessage = { id: "u1", role: "user", parts: [{ type: "text", text: "Hello" }] };
 const assistant: UIMessage = { id: "a1", role: "assistant", parts: [] };
@@ -115,9 +115,9 @@ describe("the switching transport", () => {
 });
 
 describe("the message that counts", () => {
-  it("is the last one", () => expect(messageThatCounts([assistant, user], undefined)).toBe(user));
-  it("is an older answer that goes on", () => expect(messageThatCounts([assistant, user], "a1")).toBe(assistant));
-  it("is the last one when an answer is told anew", () => expect(messageThatCounts([user], "a1")).toBe(user));
+  it("is the last one", () => expect(messageToSend([assistant, user], undefined)).toBe(user));
+  it("is an older answer that goes on", () => expect(messageToSend([assistant, user], "a1")).toBe(assistant));
+  it("is the last one when an answer is told anew", () => expect(messageToSend([user], "a1")).toBe(user));
 });
 
 it("an interruption silences the page, also when the server has nothing more to say", () => {

@@ -1,4 +1,4 @@
-/** One transport for `useChat`, whichever way the conversation goes at present. */
+/** One transport for `useChat`, over HTTP or over the live socket, whichever mode the chat is in. */
 import { LiveChatTransport, type LiveChatTransportOptions, type LiveListener } from "adk-stream-client";
 import { type AbstractChat, type ChatTransport, DefaultChatTransport, type UIMessage } from "ai";
 import { tappedFetch, tappedWebSocket } from "../wire/taps.ts";
@@ -9,7 +9,10 @@ type SendOptions = Parameters<ChatTransport<UIMessage>["sendMessages"]>[0];
 type ReconnectOptions = Parameters<ChatTransport<UIMessage>["reconnectToStream"]>[0];
 type Live = ChatTransport<UIMessage> & Pick<LiveChatTransport, "close">;
 
-/** A model is done with its answer long before all of it is heard: an interruption silences the page by itself, too. */
+/**
+ * A model ends its answer long before the page has played it. The server has nothing to interrupt then, so an
+ * interruption also silences the page itself.
+ */
 export class InterruptibleTransport extends LiveChatTransport {
   readonly #listeners = new Set<LiveListener>();
 
@@ -52,8 +55,8 @@ export class SwitchingTransport<L extends Live = LiveChatTransport> implements C
   }
 
   /**
-   * To be called between turns. A live session that is left would refuse turns over HTTP; it is ended, but not while
-   * something waits for an answer: ending it would refuse that.
+   * Call this between turns. As long as the server keeps a live session, it refuses turns over HTTP. So the session
+   * that is left is ended, but not while something waits for an answer: ending it would refuse that.
    */
   async switchTo(mode: Mode, chatId: string, hasWaiting: boolean): Promise<void> {
     if (mode === this.#mode) return;
@@ -72,9 +75,9 @@ export class SwitchingTransport<L extends Live = LiveChatTransport> implements C
 
   async sendMessages(options: SendOptions) {
     if (this.#mode === "live") return this.live.sendMessages(options);
-    const counting = messageThatCounts(options.messages, options.messageId);
-    const isAnswer = options.trigger === "submit-message" && counting?.role === "assistant";
-    // An answer is taken up by a live session that is still there; a turn is not.
+    const message = messageToSend(options.messages, options.messageId);
+    const isAnswer = options.trigger === "submit-message" && message?.role === "assistant";
+    // A live session that the server still keeps takes answers over HTTP, but no turns.
     if (!isAnswer) await this.#endLeftLive(options.chatId);
     return this.#chat.sendMessages(options);
   }
@@ -85,23 +88,23 @@ export class SwitchingTransport<L extends Live = LiveChatTransport> implements C
 
   /** Also waits for an end that was asked for before. */
   #endLeftLive(chatId: string): Promise<void> {
-    // What is wrong with the server, the turn will tell.
+    // If the server has a problem, the turn will show it.
     if (leftLive.delete(chatId)) this.#ending = this.#endLive(chatId).catch(() => {});
     return this.#ending;
   }
 }
 
-/** The server keeps the history: only the message is sent that says something new. */
-export function messageThatCounts(messages: UIMessage[], messageId: string | undefined): UIMessage | undefined {
+/** The server keeps the history, so only the message that says something new is sent. */
+export function messageToSend(messages: UIMessage[], messageId: string | undefined): UIMessage | undefined {
   return messages.find(({ id, role }) => id === messageId && role === "assistant") ?? messages.at(-1);
 }
 
-function onlyWhatCounts(messages: UIMessage[], messageId: string | undefined): UIMessage[] {
-  const message = messageThatCounts(messages, messageId);
+function messagesToSend(messages: UIMessage[], messageId: string | undefined): UIMessage[] {
+  const message = messageToSend(messages, messageId);
   return message === undefined ? [] : [message];
 }
 
-/** By its name an answer can be read also when it has just ended. A socket knows no names: there it must be running. */
+/** Over HTTP the id brings the answer even if it has just ended. Over a socket the answer must still be running. */
 export function resumeAnswer(chat: Pick<AbstractChat<UIMessage>, "resumeStream">, messageId: string): Promise<void> {
   return chat.resumeStream({ metadata: { message: messageId } satisfies NamedAnswer });
 }
@@ -114,7 +117,7 @@ export function createTransport(api: ChatsApi, log: WireLog, mode: Mode): Switch
     headers: VERSION_HEADER,
     fetch: tappedFetch(log),
     prepareSendMessagesRequest: ({ id, messages, messageId, trigger, body }) => ({
-      body: { ...body, id, trigger, messageId, messages: onlyWhatCounts(messages, messageId) },
+      body: { ...body, id, trigger, messageId, messages: messagesToSend(messages, messageId) },
     }),
     prepareReconnectToStreamRequest: ({ api: url, id, requestMetadata: named }) => {
       if (named === undefined) return {}; // whatever is running
@@ -125,7 +128,7 @@ export function createTransport(api: ChatsApi, log: WireLog, mode: Mode): Switch
     url: `${api.url}/live`,
     sdkVersion: SDK_VERSION,
     webSocket: tappedWebSocket(log),
-    prepareSendMessagesRequest: ({ messages, messageId }) => ({ messages: onlyWhatCounts(messages, messageId) }),
+    prepareSendMessagesRequest: ({ messages, messageId }) => ({ messages: messagesToSend(messages, messageId) }),
   };
   return new SwitchingTransport(mode, chat, new InterruptibleTransport(options), (chatId) => api.stop(chatId));
 }

@@ -3,7 +3,7 @@ import { generateId } from "ai";
 import { useCallback, useEffect, useRef, useState } from "react";
 import type { ChatsApi, ChatSummary } from "./api.ts";
 
-/** So often a visible page asks what waits in the other chats. */
+/** How often a visible page asks what waits in the other chats. */
 const REFRESH_MS = 15_000;
 
 export interface OpenChat {

@@ -1,10 +1,10 @@
-/** What becomes of the live connection, as people are told it. */
+/** The state of the live connection, as the page shows it. */
 import type { LiveChatTransport } from "adk-stream-client";
 import { useEffect, useState } from "react";
 
 export type ConnectionState = "connecting" | "live" | "reconnecting" | "closed";
 
-/** After so long without a server, trying goes on, but nobody should wait for it. */
+/** After this long without a server the page says so. The transport keeps trying all the same. */
 const GIVE_UP_MS = 60_000;
 
 export function useConnection(live: Pick<LiveChatTransport, "listen">): ConnectionState {

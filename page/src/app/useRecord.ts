@@ -1,25 +1,37 @@
-/** Watches the server's record, for what another tab or another person has decided. */
+/** The server's record of a chat: how the page looks at it, and when. */
 import type { Chat } from "@ai-sdk/react";
 import type { UIMessage } from "ai";
 import { useCallback, useEffect, useRef } from "react";
 import type { ChatsApi } from "./api.ts";
-import { adoptRecord, hasMovedOn, hasOpenCalls } from "./record.ts";
+import { isBusy } from "./chat.ts";
+import { adoptRecord, hasMovedOn, hasOpenCalls, lacksWords } from "./record.ts";
 import { resumeAnswer } from "./transports.ts";
 
+/** How often a page with open calls looks. */
 const LOOK_MS = 3_000;
 
-/** Returns how to look at it now. */
-export function useRecord({ api, chat, isWatching }: { api: ChatsApi; chat: Chat<UIMessage>; isWatching: boolean }) {
-  const isLooking = useRef(false);
-  const isGone = useRef(false);
+/** When to look for words that another page may have got: at once, and when they have been said. */
+const MISSED_WORDS_MS = [100, 1_500, 5_000];
 
-  const look = useCallback(async () => {
+/** Returns a function that looks at the record, and shows what the page does not have yet. */
+export function useRecord({ api, chat }: { api: ChatsApi; chat: Chat<UIMessage> }): () => Promise<void> {
+  const isLooking = useRef(false);
+  const isUnmounted = useRef(false);
+
+  useEffect(() => {
+    isUnmounted.current = false;
+    return () => {
+      isUnmounted.current = true;
+    };
+  }, []);
+
+  return useCallback(async () => {
     const shown = chat.messages;
-    // Before the first turn there is nothing to look at.
+    // Before the first turn there is no record.
     if (isLooking.current || shown.length === 0) return;
-    // Whatever is said meanwhile is newer than the record that was asked for.
+    // If the person says something while the record is fetched, the page is newer than the record.
     const hasNews = (record: UIMessage[]) =>
-      !isGone.current && chat.status === "ready" && chat.messages === shown && hasMovedOn(shown, record);
+      !isUnmounted.current && chat.status === "ready" && chat.messages === shown && hasMovedOn(shown, record);
     isLooking.current = true;
     try {
       let record = await api.history(chat.id);
@@ -27,26 +39,28 @@ export function useRecord({ api, chat, isWatching }: { api: ChatsApi; chat: Chat
         await resumeAnswer(chat, record.running);
         record = await api.history(chat.id);
       }
-      // Without an answer that is still being told, the record is less than what is shown.
+      // The record leaves out a running answer, so it may have less than the page shows.
       if (record.running === undefined && hasNews(record.messages)) chat.messages = adoptRecord(shown, record.messages);
     } catch {
-      // There will be another look.
+      // The next look may succeed.
     } finally {
       isLooking.current = false;
     }
   }, [api, chat]);
+}
 
-  useEffect(() => {
-    isGone.current = false;
-    return () => {
-      isGone.current = true;
-    };
-  }, []);
+interface WatchOptions {
+  chat: Chat<UIMessage>;
+  lookAtRecord(): Promise<void>;
+  isWatching: boolean;
+}
 
+/** While calls are open, another tab or another person may answer them: so the page looks now and then. */
+export function useOpenCallsWatch({ chat, lookAtRecord, isWatching }: WatchOptions): void {
   useEffect(() => {
     if (!isWatching) return;
     const lookIfVisible = () => {
-      if (document.visibilityState === "visible" && chat.status === "ready") void look();
+      if (document.visibilityState === "visible" && chat.status === "ready") void lookAtRecord();
     };
     const timer = setInterval(() => hasOpenCalls(chat.messages) && lookIfVisible(), LOOK_MS);
     document.addEventListener("visibilitychange", lookIfVisible);
@@ -54,7 +68,18 @@ export function useRecord({ api, chat, isWatching }: { api: ChatsApi; chat: Chat
       clearInterval(timer);
       document.removeEventListener("visibilitychange", lookIfVisible);
     };
-  }, [isWatching, look, chat]);
+  }, [isWatching, lookAtRecord, chat]);
+}
 
-  return look;
+/** When two pages answer at the same moment, the agent's words may go to the other one: so the page looks for them. */
+export function useMissedWords({ chat, lookAtRecord, isWatching }: WatchOptions): void {
+  useEffect(() => {
+    if (!isWatching) return;
+    const timers = MISSED_WORDS_MS.map((ms) =>
+      setTimeout(() => {
+        if (!isBusy(chat) && lacksWords(chat.messages)) void lookAtRecord();
+      }, ms),
+    );
+    return () => timers.forEach(clearTimeout);
+  }, [isWatching, chat, lookAtRecord]);
 }

@@ -1,4 +1,4 @@
-/** A choice that outlives a reload, where the browser lets it. */
+/** A choice that survives a reload, where the browser allows storage. */
 import { useCallback, useState } from "react";
 
 export function useSetting<T extends string>(

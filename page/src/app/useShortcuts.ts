@@ -1,5 +1,6 @@
 /** Keys of the page. None of them can answer an approval. */
 import { type RefObject, useEffect, useRef } from "react";
+import { isEditable } from "../is-editable.ts";
 
 export interface Shortcuts {
   composer: RefObject<HTMLElement | null>;
@@ -33,8 +34,4 @@ export function useShortcuts(shortcuts: Shortcuts): void {
     addEventListener("keydown", onKeyDown);
     return () => removeEventListener("keydown", onKeyDown);
   }, []);
-}
-
-function isEditable(target: EventTarget | null): boolean {
-  return target instanceof HTMLElement && (target.isContentEditable || target.matches("input, textarea, select"));
 }

@@ -1,9 +1,9 @@
-/** How much of an interrupted answer was heard, as a page can tell: by when its voice came, and how long it is. */
+/** How much of an interrupted answer was heard, estimated from when its voice came and how long it is. */
 import type { LiveChatTransport } from "adk-stream-client";
 import { useCallback, useEffect, useRef, useState } from "react";
 
 const BYTES_PER_SAMPLE = 2;
-/** What waits in the player before the first sound. */
+/** The player waits this long before the first sound. */
 const PLAYER_DELAY_MS = 80;
 const NOTHING_SAID = { beganAt: -Infinity, lengthMs: 0 };
 
@@ -21,7 +21,7 @@ export function useSpokenShare(live: Pick<LiveChatTransport, "listen">, currentA
         } else if (event.type === "audio-clear") {
           const answer = currentAnswer();
           const share = (now - said.beganAt) / said.lengthMs;
-          if (answer !== undefined && share < 1) setShares((told) => new Map(told).set(answer, Math.max(0, share)));
+          if (answer !== undefined && share < 1) setShares((known) => new Map(known).set(answer, Math.max(0, share)));
           voice.current = NOTHING_SAID;
         }
       }),

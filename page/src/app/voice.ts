@@ -5,7 +5,7 @@ import { VoiceSession, type VoiceSessionOptions } from "adk-stream-client/audio"
 export type Microphone = "off" | "asking" | "talking" | "open";
 export interface VoiceState {
   microphone: Microphone;
-  /** Why there is none. */
+  /** Why the microphone cannot be used. */
   problem: string | undefined;
 }
 export type Levels = Parameters<NonNullable<VoiceSessionOptions["onLevel"]>>[0];
@@ -13,11 +13,11 @@ export type Levels = Parameters<NonNullable<VoiceSessionOptions["onLevel"]>>[0];
 type Live = Pick<LiveChatTransport, "sendAudio" | "listen" | "interrupt">;
 type Session = Pick<VoiceSession, "start" | "stop" | "isMuted">;
 
-/** A model that listens for pauses takes this for the end: a second of silence, at 16 kHz and 16 bits. */
+/** A second of silence at 16 kHz and 16 bits. A model that listens for pauses takes it for the end of the speech. */
 const SILENCE_BYTES = 32_000;
 
 export class Voice {
-  /** Called many times a second: to be drawn, not rendered. */
+  /** Called many times a second, so do not render here: draw. */
   onLevels: (levels: Levels) => void = () => {};
   readonly #live: Live;
   readonly #session: Session;
@@ -41,7 +41,7 @@ export class Voice {
 
   readonly state = (): VoiceState => this.#state;
 
-  /** The model is to be heard, and the microphone left alone. */
+  /** Plays the model's voice, without the microphone. */
   listen(): Promise<void> {
     return this.#inTurn(async () => {
       if (this.#running === "none") await this.#start("player");
@@ -61,7 +61,7 @@ export class Voice {
   toggleOpen(): Promise<void> {
     if (this.#wanted !== "open") return this.#open("open", "open");
     this.#close();
-    // The browser shows that the microphone is given back.
+    // Gives the microphone back, so that the browser no longer shows it in use.
     return this.#inTurn(() => this.#start("player"));
   }
 
@@ -124,7 +124,7 @@ function sessionFor(live: Live): (options: VoiceSessionOptions) => Session {
 
 let silent: MediaStream | undefined;
 
-/** In place of a microphone, for which people would be asked. */
+/** A silent stream in place of a microphone: for a real one the browser would ask the person. */
 function silence(): MediaStream {
   silent ??= new AudioContext().createMediaStreamDestination().stream;
   return silent;

@@ -1,7 +1,9 @@
 /** A call that a person has to decide on. Nothing here takes the focus by itself, and no key works from outside. */
 import { type KeyboardEvent, type ReactNode, useEffect, useRef, useState } from "react";
+import { isEditable } from "../is-editable.ts";
 import { useActions } from "./actions.ts";
-import { ApprovalDetails } from "./ApprovalDetails.tsx";
+import { AnswerCard, useAnswering } from "./AnswerCard.tsx";
+import { ApprovalDetails, type Changes } from "./ApprovalDetails.tsx";
 import { Button } from "./Button.tsx";
 import { useSecondsLeft } from "./clock.ts";
 import { visible } from "./invisible.ts";
@@ -19,26 +21,22 @@ export interface ApprovalCardProps {
 
 export function ApprovalCard({ id, tool, approval, about, hasFailed }: ApprovalCardProps) {
   const { onDecide } = useActions();
-  const card = useRef<HTMLDivElement>(null);
-  const [isSent, setIsSent] = useState(false);
+  const answering = useAnswering(hasFailed);
+  const { isSent } = answering;
   const [isDenying, setIsDenying] = useState(false);
   const [changes, setChanges] = useState<Changes>({ payload: about.payload, isValid: true });
   const secondsLeft = useSecondsLeft(isSent ? undefined : about.deadline);
   const isExpired = secondsLeft !== undefined && secondsLeft <= 0;
   const mayApprove = !isSent && !isExpired && changes.isValid;
   const what = sentence(tool.toolName, tool.input);
-  const inFull = visible(
+  // Where the sentence names no arguments, the buttons do: two cards may be about the same tool.
+  const whatInFull = visible(
     what === humanise(tool.toolName) ? [what, inOneLine(tool.input)].filter(Boolean).join(", ") : what,
   );
 
-  useEffect(() => {
-    if (hasFailed) setIsSent(false);
-  }, [hasFailed]);
-
   const decide = (decision: { approved: boolean; reason?: string; payload?: unknown }) => {
-    setIsSent(true);
     setIsDenying(false);
-    card.current?.focus(); // the button that had it is gone
+    answering.markSent();
     onDecide({ approvalId: approval.id, toolCallId: tool.toolCallId, ...decision });
   };
   const approve = () => {
@@ -46,7 +44,7 @@ export function ApprovalCard({ id, tool, approval, about, hasFailed }: ApprovalC
     decide({ approved: true, ...(changes.payload !== undefined && { payload: changes.payload }) });
   };
   const onKeyDown = (event: KeyboardEvent) => {
-    if (event.ctrlKey || event.altKey || event.metaKey || event.repeat || isTyping(event.target) || isSent) return;
+    if (event.ctrlKey || event.altKey || event.metaKey || event.repeat || isEditable(event.target) || isSent) return;
     const key = event.key.toLowerCase();
     if (key !== "a" && key !== "d") return;
     event.preventDefault();
@@ -55,55 +53,45 @@ export function ApprovalCard({ id, tool, approval, about, hasFailed }: ApprovalC
   };
 
   return (
-    <div
+    <AnswerCard
       id={id}
-      role="group"
-      ref={card}
-      tabIndex={-1}
-      aria-label={visible(`${tool.toolName}: ${what} needs your go-ahead`)}
+      label={`${tool.toolName}: ${what} needs your go-ahead`}
+      answering={answering}
       onKeyDown={onKeyDown}
-      className="grid gap-3 rounded-xl border border-approval-line bg-approval-paper p-4"
+      question={
+        <ApprovalDetails
+          id={id}
+          tool={tool}
+          what={what}
+          about={about}
+          secondsLeft={secondsLeft}
+          onChanges={isSent ? undefined : setChanges}
+        />
+      }
     >
-      <ApprovalDetails
-        id={id}
-        tool={tool}
-        what={what}
-        about={about}
-        secondsLeft={secondsLeft}
-        onChanges={isSent ? undefined : setChanges}
-      />
-      {isSent ? (
-        <p role="status" className="font-medium">
-          Answer sent
-        </p>
-      ) : isExpired ? (
-        <Expired onTell={() => decide({ approved: false, reason: "Nobody answered in time." })} what={inFull} />
+      {isExpired ? (
+        <Expired onTell={() => decide({ approved: false, reason: "Nobody answered in time." })} what={whatInFull} />
       ) : isDenying ? (
         <Denial
-          what={inFull}
+          what={whatInFull}
           onDeny={(reason) => decide({ approved: false, ...(reason !== "" && { reason }) })}
           onBack={() => {
             setIsDenying(false);
-            card.current?.focus();
+            answering.card.current?.focus();
           }}
         />
       ) : (
         <div className="flex flex-wrap gap-2">
           <Button kind="main" disabled={!mayApprove} onClick={approve}>
-            <Named word="Approve" what={inFull} /> <Key>A</Key>
+            <Named word="Approve" what={whatInFull} /> <Key>A</Key>
           </Button>
           <Button onClick={() => setIsDenying(true)}>
-            <Named word="Deny" what={inFull} /> <Key>D</Key>
+            <Named word="Deny" what={whatInFull} /> <Key>D</Key>
           </Button>
         </div>
       )}
-    </div>
+    </AnswerCard>
   );
-}
-
-export interface Changes {
-  payload: unknown;
-  isValid: boolean;
 }
 
 function Denial(props: { what: string; onDeny(reason: string): void; onBack(): void }) {
@@ -126,7 +114,7 @@ function Denial(props: { what: string; onDeny(reason: string): void; onBack(): v
       <input
         ref={field}
         aria-label="Reason, if you want to give one"
-        placeholder="Why not? The agent is told."
+        placeholder="Why not? The agent will read it."
         value={reason}
         maxLength={2_000}
         onChange={(event) => setReason(event.target.value)}
@@ -175,8 +163,4 @@ function Key({ children }: { children: ReactNode }) {
       {children}
     </kbd>
   );
-}
-
-function isTyping(target: EventTarget): boolean {
-  return target instanceof Element && target.closest("input, textarea, select, [contenteditable]") !== null;
 }

@@ -1,18 +1,10 @@
 import { act, fireEvent, screen, within } from "@testing-library/react";
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
-import { assistant, asked, call, press, show, words } from "./testing.tsx";
+import { assistant, asked, button, call, card, press, show, words } from "./testing.tsx";
 
 const NOW = new Date("2026-01-01T12:00:00Z");
 const IN_A_MINUTE = "2026-01-01T12:01:00.000Z";
 const GONE = "2026-01-01T11:59:59.000Z";
-
-function card(): HTMLElement {
-  return screen.getByRole("group", { name: /^process_payment: / });
-}
-
-function button(name: RegExp): HTMLButtonElement {
-  return screen.getByRole<HTMLButtonElement>("button", { name });
-}
 
 describe("what it says", () => {
   test("a sentence, the arguments and the tool", () => {

@@ -1,7 +1,6 @@
 /** What an approval is about, and what may be changed before it is given. */
 import { useState } from "react";
-import { browserTools } from "../tools/index.ts";
-import type { Changes } from "./ApprovalCard.tsx";
+import { browserTool } from "../tools/index.ts";
 import { clockTime } from "./clock.ts";
 import { isRecord } from "../is-record.ts";
 import { editableJson } from "./invisible.ts";
@@ -10,13 +9,19 @@ import type { AboutApproval, ToolPart } from "./parts.ts";
 import { Values } from "./Values.tsx";
 import { isForPeople } from "./words.ts";
 
+/** What the tool is told with the approval, as the person has edited it. */
+export interface Changes {
+  payload: unknown;
+  isValid: boolean;
+}
+
 export interface ApprovalDetailsProps {
   id: string;
   tool: ToolPart;
   what: string;
   about: AboutApproval;
   secondsLeft: number | undefined;
-  /** Without it nothing can be changed any more. */
+  /** Undefined when nothing can be changed any more. */
   onChanges: ((changes: Changes) => void) | undefined;
 }
 
@@ -55,7 +60,7 @@ export function ApprovalDetails({ id, tool, what, about, secondsLeft, onChanges 
         <code className="font-mono">
           <Marked text={tool.toolName} />
         </code>
-        {Object.hasOwn(browserTools, tool.toolName) && ", runs in this browser"}
+        {browserTool(tool.toolName) && ", runs in this browser"}
       </p>
       {payload !== undefined && <PayloadField id={`${id}-payload`} payload={payload} onChanges={onChanges} />}
     </>
@@ -70,7 +75,7 @@ function Fact({ label, children }: { label: string; children: string }) {
   );
 }
 
-/** The server takes the arguments as they were shown, so what can be proposed is what the tool has asked for. */
+/** The server takes the arguments only as they were shown. A person can change just what the tool has asked about. */
 function PayloadField(props: { id: string; payload: unknown; onChanges: ((changes: Changes) => void) | undefined }) {
   const [text, setText] = useState(() => editableJson(props.payload));
   const [isValid, setIsValid] = useState(true);
@@ -89,7 +94,7 @@ function PayloadField(props: { id: string; payload: unknown; onChanges: ((change
   return (
     <div className="grid gap-1">
       <label htmlFor={props.id} className="text-sm font-medium">
-        What the tool is told (JSON)
+        Sent to the tool (JSON)
       </label>
       <textarea
         id={props.id}
@@ -104,7 +109,7 @@ function PayloadField(props: { id: string; payload: unknown; onChanges: ((change
       />
       <p id={`${props.id}-note`} className={`text-sm ${isValid ? "text-ink-2" : "text-error"}`}>
         {isValid
-          ? "Goes to the tool with your approval. Its arguments stay as they are above."
+          ? "The tool gets this with your approval. The arguments above stay the same."
           : "This is not JSON yet."}
       </p>
     </div>

@@ -17,7 +17,7 @@ export interface AssistantMessageProps {
   isStreaming: boolean;
   hasFailed: boolean;
   gutter(messageId: string, partKey: string): ReactNode;
-  /** Of the voice of an interrupted message, from 0 to 1. */
+  /** How much of an interrupted message's voice was played, from 0 to 1. */
   spokenShare: number | undefined;
 }
 
@@ -79,7 +79,7 @@ function rowsOf(props: AssistantMessageProps): Row[] {
   return rows;
 }
 
-/** Nothing for parts that are not shown. */
+/** Undefined for parts that are not shown. */
 function contentOf(part: Part, props: AssistantMessageProps, spoken: number | undefined): ReactNode {
   const { message, hasFailed } = props;
   const isStreaming = props.isStreaming && "state" in part && part.state === "streaming";
@@ -110,7 +110,7 @@ function contentOf(part: Part, props: AssistantMessageProps, spoken: number | un
   }
 }
 
-/** A callback has put another text in the place of this one, which had been streamed already. */
+/** A callback of the agent's has replaced this text after it was streamed. */
 function Replaced({ text }: { text: string }) {
   return (
     <details>
@@ -122,7 +122,7 @@ function Replaced({ text }: { text: string }) {
   );
 }
 
-/** Models write faster than they speak: a message may be whole for the server, and cut short for whoever listens. */
+/** Models write faster than they speak: a message may be whole on the server, and cut short for those who listen. */
 function isInterrupted({ message, spokenShare }: AssistantMessageProps): boolean {
   return messageNotes(message).interrupted === true || (spokenShare !== undefined && spokenShare < 1);
 }
@@ -138,7 +138,7 @@ function spokenOf(props: AssistantMessageProps): Map<Part, number> {
   return new Map(said.map((part, index) => [part, lengths[index]!]));
 }
 
-/** Those of the root agent have no name: they are just the answer. */
+/** Neighbours of one author are a group. Rows of the root agent have no author: they are just the answer. */
 function byAuthor(rows: Row[]): { author: string | undefined; rows: Row[] }[] {
   const groups: { author: string | undefined; rows: Row[] }[] = [];
   for (const row of rows) {

@@ -2,7 +2,7 @@ import { useEffect, useState } from "react";
 import { CopyButton } from "./CopyButton.tsx";
 import { highlight, type Piece } from "./highlight.ts";
 
-/** Code is the one place where a hue names no family of chunks. */
+/** Code is the one place where a hue does not stand for a family of chunks. */
 const HUES: [RegExp, string][] = [
   [/comment|meta|quote/, "text-ink-2 italic"],
   [/keyword|built_in|type|operator|selector|section/, "text-reasoning"],
@@ -43,7 +43,7 @@ export function CodeBlock({ code, language = "" }: { code: string; language?: st
   );
 }
 
-/** Code that is still being written keeps its colours, and gets its new end a moment later. */
+/** Code that grows keeps its colours. Its new end is plain for a moment. */
 function useHighlighted(code: string, language: string): { pieces: Piece[]; rest: string } {
   const [found, setFound] = useState<{ code: string; pieces: Piece[] }>({ code: "", pieces: [] });
   useEffect(() => {

@@ -95,13 +95,15 @@ describe("what is under way, and what went wrong", () => {
   });
 
   test("an error is an alert with a way to try again", () => {
-    const { onRetry } = show([user("Hello")], {
-      status: "error",
-      error: new Error('{"error":{"code":"x","message":"Not now."}}'),
-    });
+    const { onRetry } = show([user("Hello")], { status: "error", error: new Error("Not now.") });
     expect(screen.getByRole("alert").textContent).toContain("Not now.");
     press("Retry");
     expect(onRetry).toHaveBeenCalledOnce();
+  });
+
+  test.each([new Error(" "), undefined])("an error that says nothing is told all the same: %s", (error) => {
+    show([user("Hello")], { status: "error", error });
+    expect(screen.getByRole("alert").textContent).toContain("Something went wrong.");
   });
 
   test("new functions of the app are called without drawing all messages again", () => {

@@ -1,4 +1,4 @@
-/** The conversation: all its messages, what is under way, and what went wrong. */
+/** The conversation: its messages, the wait for the next one, and what went wrong. */
 import type { UIMessage } from "ai";
 import { ArrowDown, CircleAlert } from "lucide-react";
 import { type ReactNode, useRef } from "react";
@@ -7,7 +7,6 @@ import { type Actions, ActionsContext, useStableActions } from "./actions.ts";
 import { Button } from "./Button.tsx";
 import { Message } from "./Message.tsx";
 import { useStickToEnd } from "./useStickToEnd.ts";
-import { errorSentence } from "./words.ts";
 
 export { ApprovalDock } from "./ApprovalDock.tsx";
 export { waitingApprovals } from "./parts.ts";
@@ -15,6 +14,7 @@ export { waitingApprovals } from "./parts.ts";
 export interface ConversationProps extends Actions {
   messages: UIMessage[];
   status: "submitted" | "streaming" | "ready" | "error";
+  /** Its message is shown as it is. */
   error: Error | undefined;
   mode: Mode;
   /** The ticks of the chunks that built a part. A new function draws all messages again. */
@@ -106,7 +106,7 @@ function Failure({ error, onRetry }: { error: Error | undefined; onRetry(): void
       className="ml-9 flex flex-wrap items-center gap-3 rounded-xl border border-error bg-error-paper px-4 py-3"
     >
       <CircleAlert size={16} aria-hidden className="text-error" />
-      <p className="mr-auto min-w-0">{error === undefined ? "Something went wrong." : errorSentence(error)}</p>
+      <p className="mr-auto min-w-0">{error?.message.trim() || "Something went wrong."}</p>
       <Button onClick={onRetry}>Retry</Button>
     </div>
   );

@@ -1,4 +1,4 @@
-/** The data parts of ours that say something to people. Others are for programs. */
+/** Those of our data parts that are for people. The others are for programs. */
 import { ArrowRight, KeyRound } from "lucide-react";
 import type { ReactNode } from "react";
 import { isRecord } from "../is-record.ts";
@@ -27,7 +27,7 @@ function ConsentCard({ address }: { address: unknown }) {
         {host === undefined ? "A tool needs your consent" : `A tool needs your consent at ${host}`}
       </h3>
       {target === undefined ? (
-        <p>The address for it is missing, or is none that this page would open.</p>
+        <p>The address is missing, or this page does not open such addresses.</p>
       ) : (
         <a
           href={target}

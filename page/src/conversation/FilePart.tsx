@@ -8,7 +8,7 @@ export interface FileLike {
   filename?: string | undefined;
 }
 
-/** Images of this server and those inside of the message are shown; everything else is a link. */
+/** Images of this server and images inside of the message are shown. Everything else is a link. */
 export function FilePart({ file }: { file: FileLike }) {
   const name = file.filename || nameOf(file);
   const image = file.mediaType.startsWith("image/") ? imageSource(file.url) : undefined;
@@ -19,7 +19,7 @@ export function FilePart({ file }: { file: FileLike }) {
     <p className="inline-flex max-w-full items-center gap-2 rounded-lg border border-line bg-card px-3 py-2 text-sm text-ink">
       <FileText size={16} aria-hidden className="shrink-0 text-ink-2" />
       {own !== undefined ? (
-        // To be saved, never to be opened: a document from here would be one of this page's origin.
+        // Saved, never opened: a document that opens here would have the rights of this page.
         <a href={own} download={name} className="underline underline-offset-2">
           {name}
         </a>

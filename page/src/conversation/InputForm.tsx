@@ -1,10 +1,10 @@
 /** A question of the agent's (`adk_request_input`), as a form for the answer that it wants. */
-import { type FormEvent, useEffect, useMemo, useRef, useState } from "react";
+import { type FormEvent, useMemo, useState } from "react";
 import { useActions } from "./actions.ts";
+import { AnswerCard, useAnswering } from "./AnswerCard.tsx";
 import { Button } from "./Button.tsx";
 import { FormField } from "./FormField.tsx";
 import { isRecord } from "../is-record.ts";
-import { visible } from "./invisible.ts";
 import { InvisibleWarning, Marked } from "./Marked.tsx";
 import type { ToolPart } from "./parts.ts";
 import { fieldsOf, initialText, valueOf } from "./schema-fields.ts";
@@ -12,15 +12,11 @@ import { Values } from "./Values.tsx";
 
 export function InputForm({ id, tool, hasFailed }: { id: string; tool: ToolPart; hasFailed: boolean }) {
   const { onToolOutput } = useActions();
-  const card = useRef<HTMLDivElement>(null);
+  const answering = useAnswering(hasFailed);
   const input = isRecord(tool.input) ? tool.input : {};
   const { fields, isObject } = useMemo(() => fieldsOf(input.response_schema ?? input.responseSchema), [tool.input]);
   const [texts, setTexts] = useState<Record<string, string>>({});
   const [errors, setErrors] = useState<Record<string, string>>({});
-  const [isSent, setIsSent] = useState(false);
-  useEffect(() => {
-    if (hasFailed) setIsSent(false);
-  }, [hasFailed]);
 
   const submit = (event: FormEvent) => {
     event.preventDefault();
@@ -35,49 +31,43 @@ export function InputForm({ id, tool, hasFailed }: { id: string; tool: ToolPart;
       }
     }
     setErrors(wrong);
-    if (Object.keys(wrong).length > 0 || isSent) return;
-    setIsSent(true);
-    card.current?.focus(); // the form that had it is gone
+    if (Object.keys(wrong).length > 0 || answering.isSent) return;
+    answering.markSent();
     onToolOutput({ toolName: tool.toolName, toolCallId: tool.toolCallId, output: isObject ? values : values[""] });
   };
 
   const message =
     typeof input.message === "string" && input.message !== "" ? input.message : "The agent needs an answer";
   return (
-    <div
+    <AnswerCard
       id={id}
-      role="group"
-      ref={card}
-      tabIndex={-1}
-      aria-label={visible(`${tool.toolName}: ${message}`)}
-      className="grid gap-3 rounded-xl border border-approval-line bg-approval-paper p-4"
+      label={`${tool.toolName}: ${message}`}
+      answering={answering}
+      question={
+        <>
+          <h3 className="font-semibold whitespace-pre-wrap">
+            <Marked text={message} />
+          </h3>
+          <InvisibleWarning shown={tool.input} />
+          {input.payload != null && <Values value={input.payload} />}
+        </>
+      }
     >
-      <h3 className="font-semibold whitespace-pre-wrap">
-        <Marked text={message} />
-      </h3>
-      <InvisibleWarning shown={tool.input} />
-      {input.payload != null && <Values value={input.payload} />}
-      {isSent ? (
-        <p role="status" className="font-medium">
-          Answer sent
-        </p>
-      ) : (
-        <form noValidate onSubmit={submit} className="grid justify-items-start gap-3">
-          {fields.map((field) => (
-            <FormField
-              key={field.name}
-              id={`${id}-${field.name}`}
-              field={field}
-              text={texts[field.name] ?? initialText(field)}
-              error={errors[field.name]}
-              onChange={(text) => setTexts((before) => ({ ...before, [field.name]: text }))}
-            />
-          ))}
-          <Button kind="main" type="submit">
-            Answer
-          </Button>
-        </form>
-      )}
-    </div>
+      <form noValidate onSubmit={submit} className="grid justify-items-start gap-3">
+        {fields.map((field) => (
+          <FormField
+            key={field.name}
+            id={`${id}-${field.name}`}
+            field={field}
+            text={texts[field.name] ?? initialText(field)}
+            error={errors[field.name]}
+            onChange={(text) => setTexts((before) => ({ ...before, [field.name]: text }))}
+          />
+        ))}
+        <Button kind="main" type="submit">
+          Answer
+        </Button>
+      </form>
+    </AnswerCard>
   );
 }

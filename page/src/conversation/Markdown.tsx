@@ -24,7 +24,7 @@ const SIZES = ["text-xl", "text-lg", "text-base"];
 
 function block(token: Token): ReactNode {
   switch (token.type) {
-    case "heading": // below those of the page; models skip levels, and headings must not
+    case "heading": // all of one level, below those of the page: models skip levels, and a page must not
       return <h3 className={`mt-1 font-semibold ${SIZES[token.depth - 1] ?? ""}`}>{inline(token.tokens)}</h3>;
     case "paragraph":
       return <p>{inline(token.tokens)}</p>;

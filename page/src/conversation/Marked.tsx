@@ -1,4 +1,4 @@
-/** Text that a person decides on, without a character that is not seen. */
+/** Text that a person decides on, with its invisible characters marked. */
 import { CircleAlert } from "lucide-react";
 import { hasInvisible, pieces } from "./invisible.ts";
 

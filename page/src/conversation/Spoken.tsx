@@ -1,7 +1,7 @@
 import { AudioLines } from "lucide-react";
 import { Markdown } from "./Markdown.tsx";
 
-/** What the model says aloud. `spoken`: how many characters of it were heard, if somebody interrupted. */
+/** What the model says aloud. `spoken`: how many characters of it were heard, if it was interrupted. */
 export function Spoken({
   text,
   isStreaming,

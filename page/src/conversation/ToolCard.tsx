@@ -1,6 +1,6 @@
-/** One call of a tool: its state, its arguments as they come, and what came of it. */
+/** One call of a tool: its state, its arguments, and its result. */
 import { Ban, Check, ChevronRight, CircleAlert, Hourglass, LoaderCircle, Send } from "lucide-react";
-import { browserTools } from "../tools/index.ts";
+import { browserTool } from "../tools/index.ts";
 import { ApprovalCard } from "./ApprovalCard.tsx";
 import { InputForm } from "./InputForm.tsx";
 import { isRecord } from "../is-record.ts";
@@ -14,7 +14,7 @@ export interface ToolCardProps {
   id: string;
   tool: ToolPart;
   about: AboutApproval;
-  /** The message of this call is still being told. */
+  /** The message of this call is still being streamed. */
   isStreaming: boolean;
   hasFailed: boolean;
 }
@@ -79,7 +79,7 @@ function viewOf(tool: ToolPart, isStreaming: boolean): View {
       return { words: "Reading arguments", icon: LoaderCircle, hue: "text-tool", spins: true };
     case "input-available":
       return {
-        words: isBrowserTool(tool) ? "Running in this browser" : "Running",
+        words: browserTool(tool.toolName) ? "Running in this browser" : "Running",
         icon: LoaderCircle,
         hue: "text-tool",
         spins: true,
@@ -100,7 +100,7 @@ function viewOf(tool: ToolPart, isStreaming: boolean): View {
   }
 }
 
-/** What everybody wants to know, without opening the card. */
+/** What everybody wants to know, shown without opening the card. */
 function outcomeOf(tool: ToolPart): string | undefined {
   const { approval, output } = tool;
   if (tool.state === "output-error") return tool.errorText ?? "The tool has failed.";
@@ -111,8 +111,4 @@ function outcomeOf(tool: ToolPart): string | undefined {
   const balance = typeof output.balance === "number" ? `New balance: ${output.balance}${currency}` : "";
   const message = typeof output.message === "string" ? output.message : "";
   return [message, balance].filter(Boolean).join(" ") || undefined;
-}
-
-function isBrowserTool({ toolName }: ToolPart): boolean {
-  return Object.hasOwn(browserTools, toolName);
 }

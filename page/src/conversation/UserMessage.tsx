@@ -1,4 +1,4 @@
-/** What the user has written, said or attached, and how it is put differently. */
+/** What the user has written, said or attached, and the editor for it. */
 import type { UIMessage } from "ai";
 import { type KeyboardEvent, useEffect, useRef, useState } from "react";
 import { useActions } from "./actions.ts";
@@ -75,7 +75,7 @@ function Editor({ message, onDone }: { message: UIMessage; onDone(): void }) {
         className="rounded-2xl rounded-br-sm border border-line-strong bg-card px-4 py-2.5"
       />
       <div className="flex flex-wrap items-center justify-end gap-2">
-        <p className="mr-auto text-sm text-ink-2">What came after it is taken back.</p>
+        <p className="mr-auto text-sm text-ink-2">Everything after this message is removed.</p>
         <Button kind="quiet" onClick={onDone}>
           Cancel
         </Button>

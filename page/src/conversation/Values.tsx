@@ -1,4 +1,4 @@
-/** Arguments and results, whole: what is approved must be seen. */
+/** Arguments and results, never shortened: a person must see all of what is approved. */
 import { isRecord } from "../is-record.ts";
 import { Marked } from "./Marked.tsx";
 

@@ -9,9 +9,15 @@ export interface Decision {
   payload?: unknown;
 }
 
+export interface ToolOutput {
+  toolName: string;
+  toolCallId: string;
+  output: unknown;
+}
+
 export interface Actions {
   onDecide(decision: Decision): void;
-  onToolOutput(output: { toolName: string; toolCallId: string; output: unknown }): void;
+  onToolOutput(output: ToolOutput): void;
   onRetry(): void;
   onRegenerate(messageId: string): void;
   onEdit(messageId: string, text: string): void;
@@ -21,11 +27,11 @@ export const ActionsContext = createContext<Actions | undefined>(undefined);
 
 export function useActions(): Actions {
   const actions = useContext(ActionsContext);
-  if (actions === undefined) throw new Error("This is to be used inside of a Conversation.");
+  if (actions === undefined) throw new Error("useActions works only inside of a Conversation.");
   return actions;
 }
 
-/** The same object for good, that calls the newest functions: new ones draw no message again. */
+/** Always the same object, which calls the newest functions. So new functions draw no message again. */
 export function useStableActions(actions: Actions): Actions {
   const newest = useRef(actions);
   newest.current = actions;

@@ -27,12 +27,12 @@ function read(): number {
   return now;
 }
 
-/** What React reads twice must be the same twice. */
+/** React may read the time twice in one rendering, and must get the same. */
 function wholeSecond(): number {
   return Math.floor(Date.now() / 1_000) * 1_000;
 }
 
-/** Whole seconds until then, or nothing if there is no deadline. At zero it has passed, also for the server. */
+/** Whole seconds until the deadline; undefined without one. At zero it has passed, for the server as well. */
 export function useSecondsLeft(deadline: string | undefined): number | undefined {
   const time = useSyncExternalStore(deadline === undefined ? never : subscribe, deadline === undefined ? noTime : read);
   const end = deadline === undefined ? Number.NaN : Date.parse(deadline);

@@ -1,4 +1,4 @@
-/** Colours for code, loaded when the first block of code is shown. The highlighter's HTML is read, never set. */
+/** Colours for code, loaded when the first block of code is shown. Its HTML is parsed here, and never set as HTML. */
 import type { LanguageFn } from "highlight.js";
 
 export type Piece = { text: string; scope: string | undefined };
@@ -34,7 +34,7 @@ const LANGUAGES = new Map<string, () => Promise<{ default: LanguageFn }>>(
   }),
 );
 
-/** Longer blocks stay plain: they are drawn again with every piece that comes. */
+/** Longer code stays plain: while it is streamed, every piece that comes colours all of it again. */
 const MAX_CODE = 20_000;
 
 export async function highlight(code: string, language: string): Promise<Piece[] | undefined> {

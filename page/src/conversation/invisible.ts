@@ -1,9 +1,9 @@
 /**
- * Characters that are not seen, that turn others round, or that look like a space and are none. Where a person decides
- * on what stands there, each of them is shown by its number.
+ * Characters that are invisible, that reverse the order of others, or that look like a space and are none. Where a
+ * person decides on a text, each of them is shown by its number.
  */
 
-/** A real emoji is passed over whole: what joins its parts and colours it is seen. */
+/** A real emoji is passed over as a whole: the joiners and colours in it can be seen. */
 const FOUND = /(?=\p{Emoji})\p{RGI_Emoji}|([[\p{C}\p{Z}\p{Default_Ignorable_Code_Point}\u2800]--[\t\n ]])/gv;
 
 export interface Invisible {
@@ -12,7 +12,7 @@ export interface Invisible {
   number: string;
 }
 
-/** The text, cut where such a character is. */
+/** The text, cut at such characters. */
 export function pieces(text: string): (string | Invisible)[] {
   const found: (string | Invisible)[] = [];
   let end = 0;
@@ -31,14 +31,14 @@ export function visible(text: string): string {
   return replaced(text, ({ number }) => `[${number}]`);
 }
 
-/** JSON to edit, in which such characters are written as JSON's own escapes: it says the same. */
+/** JSON to edit, with such characters as JSON's own escapes, which mean the same. */
 export function editableJson(value: unknown): string {
   return replaced(JSON.stringify(value, null, 2), ({ character }) =>
     character.replace(/[^]/g, (unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, "0")}`),
   );
 }
 
-/** Whether there is such a character anywhere in it, names of fields included. */
+/** Whether such a character is anywhere in the value, names of fields included. */
 export function hasInvisible(value: unknown): boolean {
   if (typeof value === "string") return pieces(value).some((piece) => typeof piece !== "string");
   return typeof value === "object" && value !== null && Object.entries(value).flat().some(hasInvisible);

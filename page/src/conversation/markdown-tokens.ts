@@ -6,7 +6,7 @@ import remend from "remend";
 const MAX_INLINE = 5_000;
 const MAX_DEPTH = 30;
 const MAX_TEXT = 200_000;
-/** Which completes what is still being written; the end of a longer text may show its asterisks for a moment. */
+/** Markdown that is still being written is completed. A longer text may show its asterisks for a moment instead. */
 const MAX_COMPLETED = 20_000;
 
 export function lex(text: string, isStreaming: boolean): Token[] {
@@ -15,7 +15,7 @@ export function lex(text: string, isStreaming: boolean): Token[] {
   try {
     return new BoundedLexer({ gfm: true }).lex(whole);
   } catch {
-    // `marked` throws where it would go on for ever. Whatever it is, it is text.
+    // `marked` throws where it would loop for ever. Then the text is shown as it is.
     return [plain(text)];
   }
 }

@@ -1,4 +1,4 @@
-/** What is read of messages and their parts: the same for every release of the AI SDK, and for any tools. */
+/** Reads messages and their parts in the same way for every release of the AI SDK, and for any tool. */
 import type { UIMessage } from "ai";
 import { isRecord } from "../is-record.ts";
 
@@ -8,7 +8,7 @@ export interface ToolApproval {
   id: string;
   approved?: boolean;
   reason?: string;
-  /** From version 7 on: what `data-adk-approval` says, too. */
+  /** From version 7 on: the same as in `data-adk-approval`. */
   descriptor?: unknown;
 }
 
@@ -63,7 +63,7 @@ export function messageNotes(message: UIMessage): MessageNotes {
   return isRecord(message.metadata) ? message.metadata : {};
 }
 
-/** What a person is told of an approval beside the call itself. All of it may be missing. */
+/** What a person is descriptor about an approval besides the call itself. Any of it may be missing. */
 export interface AboutApproval {
   hint?: string;
   payload?: unknown;
@@ -74,10 +74,10 @@ export interface AboutApproval {
 }
 
 export function aboutApproval(message: UIMessage, approval: ToolApproval): AboutApproval {
-  const told = message.parts.find(
+  const approvalPart = message.parts.find(
     (part) => part.type === "data-adk-approval" && "id" in part && part.id === approval.id,
   );
-  const about = told !== undefined && "data" in told ? told.data : approval.descriptor;
+  const about = approvalPart !== undefined && "data" in approvalPart ? approvalPart.data : approval.descriptor;
   if (!isRecord(about)) return {};
   const { hint, payload, deadline, severity, metadata, chain } = about;
   const isChain = isRecord(chain) && typeof chain.step === "number" && typeof chain.of === "number";
@@ -122,7 +122,7 @@ function isForPerson(tool: ToolPart): boolean {
   return tool.state === "approval-requested" || isForm(tool);
 }
 
-/** Where a card is in the document. Calls of two messages may have the same id. */
+/** The id of a card's element. It names the message too, since calls of two messages may have the same id. */
 export function cardId(messageId: string, toolCallId: string): string {
   return `call-${messageId}-${toolCallId}`;
 }

@@ -1,21 +1,21 @@
-/** Addresses come from models and tools: what a page may link to, and what it may load. */
+/** Addresses come from models and tools. Here is decided which of them the page may link to or load. */
 
 const LINKED = new Set(["http:", "https:", "mailto:"]);
 const IMAGE_DATA = /^data:image\/(png|jpeg|gif|webp|avif|svg\+xml)[;,]/i;
 
-/** Only whole addresses: a relative one would lead into the page's own server. */
+/** Only whole addresses: a relative one would lead to the page's own server. */
 export function linkTarget(address: string): string | undefined {
   const url = URL.parse(address);
   return url !== null && LINKED.has(url.protocol) ? url.href : undefined;
 }
 
-/** For a page that is opened for the user: no mail. */
+/** For a web page that the user is to open: no mail address. */
 export function webTarget(address: unknown): string | undefined {
   const target = typeof address === "string" ? linkTarget(address) : undefined;
   return target?.startsWith("mailto:") ? undefined : target;
 }
 
-/** An image elsewhere is never loaded: its address could carry what the conversation says to whoever named it. */
+/** An image of another server is never loaded: its address could carry words of the conversation to that server. */
 export function imageSource(address: string): string | undefined {
   if (IMAGE_DATA.test(address)) return address;
   return fileOfThisServer(address);

@@ -1,8 +1,8 @@
-/** Which fields a form has for a JSON schema. What is more than a flat form can ask for becomes JSON. */
+/** The fields of a form for a JSON schema. What does not fit into a flat form is asked for as JSON. */
 import { isRecord } from "../is-record.ts";
 
 export interface Field {
-  /** Of the object's property; empty where the answer is a single value. */
+  /** The name of the property; empty where the answer is a single value. */
   name: string;
   label: string;
   description: string | undefined;
@@ -42,7 +42,7 @@ function kindOf(schema: Schema): Field["kind"] {
   if (Array.isArray(schema.enum)) return "choice";
   switch (schema.type) {
     case "string":
-    case undefined: // anything goes, and words always do
+    case undefined: // anything is allowed, so text is
       return "text";
     case "number":
     case "integer":
@@ -75,7 +75,7 @@ export function initialText({ kind, initial }: Field): string {
   return kind === "text" || kind === "number" || kind === "integer" ? String(initial) : JSON.stringify(initial);
 }
 
-/** The value of a field's text; throws where it is none. An optional field may stay empty: nothing, then. */
+/** The value that the text of a field stands for; undefined for an optional field left empty. Throws what is wrong. */
 export function valueOf(field: Field, text: string): unknown {
   if (text === "" && !field.isRequired) return undefined;
   switch (field.kind) {

@@ -59,8 +59,17 @@ export function show(messages: UIMessage[], more: Partial<ConversationProps> = {
   return { ...actions, container, update };
 }
 
+/** The card of `call`. */
+export function card(): HTMLElement {
+  return screen.getByRole("group", { name: /^process_payment: / });
+}
+
+export function button(name: string | RegExp): HTMLButtonElement {
+  return screen.getByRole<HTMLButtonElement>("button", { name });
+}
+
 export function press(name: string | RegExp): void {
-  fireEvent.click(screen.getByRole("button", { name }));
+  fireEvent.click(button(name));
 }
 
 export function fill(name: string | RegExp, value: string): void {

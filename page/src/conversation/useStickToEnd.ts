@@ -7,10 +7,13 @@ export function useStickToEnd(list: RefObject<HTMLElement | null>, content: RefO
   const sticks = useRef(true);
   const [isAtEnd, setIsAtEnd] = useState(true);
 
+  const scrollIfSticking = () => {
+    if (sticks.current && list.current !== null) list.current.scrollTop = list.current.scrollHeight;
+  };
   const toEnd = () => {
     sticks.current = true;
     setIsAtEnd(true);
-    if (list.current !== null) list.current.scrollTop = list.current.scrollHeight;
+    scrollIfSticking();
   };
   const onScroll = () => {
     if (list.current === null) return;
@@ -19,14 +22,10 @@ export function useStickToEnd(list: RefObject<HTMLElement | null>, content: RefO
     setIsAtEnd(sticks.current);
   };
 
-  useLayoutEffect(() => {
-    if (sticks.current && list.current !== null) list.current.scrollTop = list.current.scrollHeight;
-  });
+  useLayoutEffect(scrollIfSticking);
   useEffect(() => {
-    // Images and colours come later than the message that they belong to.
-    const observer = new ResizeObserver(() => {
-      if (sticks.current && list.current !== null) list.current.scrollTop = list.current.scrollHeight;
-    });
+    // Images and the colours of code come later than their message, and make it higher.
+    const observer = new ResizeObserver(scrollIfSticking);
     if (content.current !== null) observer.observe(content.current);
     if (list.current !== null) observer.observe(list.current);
     return () => observer.disconnect();

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { hasInvisible } from "./invisible.ts";
-import { errorSentence, humanise, inOneLine, limitSentence, sentence } from "./words.ts";
+import { humanise, inOneLine, limitSentence, sentence } from "./words.ts";
 
 test("names of tools become words", () => {
   expect(humanise("process_payment")).toBe("Process payment");
@@ -33,15 +33,6 @@ test("arguments in one line are short", () => {
   expect(inOneLine({ text: "x".repeat(500) }).length).toBeLessThan(210);
   for (let before = 185; before < 200; before++)
     expect(hasInvisible(inOneLine({ text: `${"x".repeat(before)}👩‍👧 and more` }))).toBe(false); // no emoji is cut
-});
-
-test("the server's refusals are read for their sentence", () => {
-  expect(errorSentence(new Error('{"error":{"code":"run-active","message":"This chat is still answering."}}'))).toBe(
-    "This chat is still answering.",
-  );
-  expect(errorSentence(new Error("Failed to fetch"))).toBe("Failed to fetch");
-  expect(errorSentence(new Error('{"detail":1}'))).toBe('{"detail":1}');
-  expect(errorSentence(new Error(""))).toBe("Something went wrong.");
 });
 
 test("limits are told in words, also those that are new", () => {

@@ -1,7 +1,7 @@
-/** What is said about calls, in words, for tools of which nothing is known but their names. */
+/** Says in words what a call does, though only the names of the tool and of its arguments are known. */
 import { isRecord } from "../is-record.ts";
 
-/** `process_payment`, `processPayment` -> "Process payment". No other space than the usual one is taken for one. */
+/** `process_payment`, `processPayment` -> "Process payment". Unusual spaces stay, so that they can be marked. */
 export function humanise(name: string): string {
   const words = name
     .replace(/([a-z\d])([A-Z])/g, "$1 $2")
@@ -32,7 +32,7 @@ export function sentence(toolName: string, input: unknown): string {
   return [humanise(toolName), ...said].join(" ");
 }
 
-/** In one line, for the head of a card and for the names of its buttons. */
+/** The arguments in one line, for the head of a card and for the names of its buttons. */
 export function inOneLine(input: unknown): string {
   const text = isRecord(input)
     ? Object.entries(input)
@@ -42,11 +42,11 @@ export function inOneLine(input: unknown): string {
       ? ""
       : JSON.stringify(input);
   if (text.length <= 200) return text;
-  // Not in the middle of an emoji: its first half would be taken for something hidden.
+  // Not cut inside of an emoji: half of one would be marked as an invisible character.
   return `${text.slice(0, 200).replace(/[\p{Cs}\u200d]+$/u, "")}…`;
 }
 
-/** ADK's own hint is addressed to a program. */
+/** ADK's own hint is written for programs. */
 export function isForPeople(hint: string): boolean {
   return !/FunctionResponse/.test(hint);
 }
@@ -59,17 +59,6 @@ const LIMITS: Record<string, string> = {
 
 export function limitSentence(limit: string): string {
   return LIMITS[limit] ?? `The answer was ended by a limit: ${limit}.`;
-}
-
-/** Refusals of the server are JSON with a sentence in it. */
-export function errorSentence(error: Error): string {
-  try {
-    const body: unknown = JSON.parse(error.message);
-    if (isRecord(body) && isRecord(body.error) && typeof body.error.message === "string") return body.error.message;
-  } catch {
-    // no JSON
-  }
-  return error.message.trim() || "Something went wrong.";
 }
 
 function isShort(value: unknown): value is string | number {

@@ -26,3 +26,8 @@ export const browserTools: Record<string, BrowserTool> = {
     permission: async () => "allowed",
   },
 };
+
+/** Models choose the names, and every object has a `constructor`: only names that the list itself has count. */
+export function browserTool(name: string): BrowserTool | undefined {
+  return Object.hasOwn(browserTools, name) ? browserTools[name] : undefined;
+}

@@ -1,10 +1,10 @@
-/** Two small pieces of music, computed: a calm one and a brisk one. They begin where they end. */
+/** Two small computed pieces of music, a calm one and a brisk one. Each leads back to its start. */
 export type Track = 1 | 2;
 
 interface Note {
   /** In beats from the start of the loop. */
   at: number;
-  /** As on a piano, 69 is A4; none for a stroke of the brush. */
+  /** As in MIDI, 69 is A4. None for a stroke of the brush. */
   pitch?: number;
   beats: number;
   volume: number;
@@ -14,7 +14,7 @@ interface Loop {
   title: string;
   beatsPerMinute: number;
   beats: number;
-  /** Of the harmonics of a tone, from the first one. */
+  /** The strength of each harmonic of a tone, from the first one. */
   timbre: number[];
   notes: Note[];
 }
@@ -93,7 +93,7 @@ function waveOf(timbre: number[]): Float32Array {
   );
 }
 
-/** The same at every time: the loop must be the same one. */
+/** The same noise each time, so that the loop always sounds the same. */
 function noise(index: number): number {
   const wave = Math.sin(index * 12.9898) * 43_758.5453;
   return 2 * (wave - Math.floor(wave)) - 1;

@@ -3,7 +3,7 @@ export type Permission = "ask" | "allowed" | "denied";
 
 const WORDS: Record<PermissionState, Permission> = { prompt: "ask", granted: "allowed", denied: "denied" };
 
-/** Where the browser does not tell, it asks. */
+/** A browser that does not tell its permissions asks the person. */
 export async function permissionFor(name: PermissionName): Promise<Permission> {
   const status = await statusOf(name);
   return status === undefined ? "ask" : WORDS[status.state];

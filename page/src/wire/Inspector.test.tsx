@@ -2,7 +2,9 @@ import { cleanup, fireEvent, render, screen, within } from "@testing-library/rea
 import type { UIMessage } from "ai";
 import { Profiler } from "react";
 import { afterEach, describe, expect, it, vi } from "vitest";
-import { Inspector, PartTicks, type Picked } from "./Inspector.tsx";
+import { Inspector } from "./Inspector.tsx";
+import { PartTicks } from "./PartTicks.tsx";
+import type { Picked } from "./rows.ts";
 import { WireLog } from "./log.ts";
 import { tappedFetch } from "./taps.ts";
 

@@ -11,9 +11,6 @@ import { downloadRecording } from "./recording.ts";
 import { countFamilies, entriesOf, figuresOfLastTurn, foldedRows, isChunk, type Picked } from "./rows.ts";
 import { panelId, Tabs, tabId } from "./Tabs.tsx";
 
-export { PartTicks } from "./PartTicks.tsx";
-export type { Picked } from "./rows.ts";
-
 const TABS = ["Chunks", "Message", "Request", "Raw"] as const;
 
 export interface InspectorProps {

@@ -1,4 +1,4 @@
-/** Beside a part: one tick for each chunk that built it, growing as it is told. */
+/** Beside a part: one tick for each chunk that built it, more and more while it is streamed. */
 import { useSyncExternalStore } from "react";
 import { FAMILY_COLOUR } from "./colours.ts";
 import type { WireLog } from "./log.ts";

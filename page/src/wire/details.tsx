@@ -1,4 +1,4 @@
-/** The other tabs: the message that came of the chunks, what was asked, and the bytes. */
+/** The other tabs: the message that the chunks made, the request, and the raw text. */
 import type { UIMessage } from "ai";
 import { useState } from "react";
 import type { WireEntry } from "./log.ts";
@@ -26,7 +26,7 @@ export function RequestView({ entries }: { entries: readonly WireEntry[] }) {
   const [chosen, setChosen] = useState<string>();
   const requests = entries.filter(({ type, direction }) => direction === "sent" && REQUESTS.has(type));
   const request = requests.find(({ seq }) => String(seq) === chosen) ?? requests.at(-1);
-  if (request === undefined) return <Nothing>Nothing was asked yet.</Nothing>;
+  if (request === undefined) return <Nothing>No request was sent yet.</Nothing>;
   const names = new Map(
     requests.map(({ seq, type, exchange }, place) => [String(seq), `${place + 1}. ${type} ${exchange.path}`]),
   );

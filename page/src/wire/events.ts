@@ -1,4 +1,4 @@
-/** Server-sent events out of pieces of text that may end anywhere. */
+/** Reads server-sent events from pieces of text that may end anywhere. */
 export interface EventHandlers {
   /** The `data:` of one event. */
   data(text: string): void;
@@ -7,7 +7,7 @@ export interface EventHandlers {
 
 export class EventReader {
   readonly #handlers: EventHandlers;
-  /** Of the line that is not complete. Joined once: a line may be a file of megabytes. */
+  /** Pieces of the line that is not complete. They are joined once, since a line may be a file of megabytes. */
   #pieces: string[] = [];
   #data: string[] = [];
 

@@ -1,10 +1,10 @@
-/** What went over the wire, both ways, the newest 5,000 entries of it. */
+/** What went over the wire, both ways: the newest 5,000 entries. */
 import { PartBook, type PartTally } from "./parts.ts";
 
 export type Mode = "chat" | "live";
 export type Family = "text" | "reasoning" | "tool" | "approval" | "audio" | "data" | "error" | "frame";
 
-/** One HTTP request with its answer, or one socket: what a recording numbers. */
+/** One HTTP request with its answer, or one socket. A recording numbers them. */
 export interface Exchange {
   number: number;
   at: number;
@@ -57,9 +57,9 @@ const VOICE_ENTRY_MS = 1_000;
 
 export class WireLog {
   readonly beganAt = performance.now();
-  /** Which chunk belongs to which part, and how many built it: also of chunks that are no longer here. */
+  /** Which part each chunk builds, and how many chunks built a part, dropped ones included. */
   readonly parts = new PartBook();
-  /** Signs of life in event streams, which are no chunks. */
+  /** Signs of life in event streams. They are no chunks. */
   pings = 0;
 
   readonly #capacity: number;
@@ -139,8 +139,8 @@ export class WireLog {
       return;
     }
     open.voice!.push({ at, bytes });
-    const told = open.data as { frames: number; bytes: number };
-    open.data = { frames: told.frames + 1, bytes: told.bytes + bytes };
+    const soFar = open.data as { frames: number; bytes: number };
+    open.data = { frames: soFar.frames + 1, bytes: soFar.bytes + bytes };
     this.#changed();
   }
 
@@ -155,7 +155,7 @@ export class WireLog {
 
   #drop(): void {
     this.#characters -= this.#items[this.#first]!.raw.length;
-    // The place is kept, its content is not.
+    // Frees the entry. Its place is cut off later, with many others.
     this.#items[this.#first] = undefined as unknown as WireEntry;
     this.#first += 1;
   }

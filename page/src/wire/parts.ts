@@ -9,18 +9,18 @@ import type { UIMessage } from "ai";
 import { isRecord } from "../is-record.ts";
 import type { Family } from "./log.ts";
 
-/** So many ticks are drawn at most. */
+/** No more ticks than this are drawn. */
 const MAX_TICKS = 60;
 
 export interface PartTally {
   count: number;
-  /** Of the first chunks, as many as are drawn. */
+  /** The families of the first chunks, as many as are drawn. */
   families: Family[];
-  /** A message that is told again is built by the chunks from here on. */
+  /** The number of the first chunk. A message that is streamed again begins anew. */
   firstSeq: number;
 }
 
-/** A message that a request goes on with: its parts are there already. */
+/** A message that a request continues: some of its parts are there already. */
 export interface Continued {
   id: string;
   counts: Map<string, number>;
@@ -39,7 +39,7 @@ export function partKeys(parts: readonly { type: string }[]): (string | undefine
   });
 }
 
-/** Of a request's body: the assistant's message that is answered, if it is one. */
+/** The assistant's message that a request with this body continues, if it continues one. */
 export function continuedMessage(body: unknown): Continued | undefined {
   if (!isRecord(body)) return undefined;
   const messages = (Array.isArray(body.messages) ? body.messages : [body.message]) as (UIMessage | undefined)[];
@@ -68,7 +68,7 @@ export class PartBook {
     if (tally.families.length < MAX_TICKS) tally.families.push(family);
   }
 
-  /** The parts that a message has so far. */
+  /** How many parts of each kind the message has so far. */
   begin(messageId: string, isAnew: boolean, continued: Continued | undefined): Map<string, number> {
     if (isAnew) {
       this.#counts.delete(messageId);
@@ -91,10 +91,10 @@ export class StreamReader {
   readonly #continued: Continued | undefined;
   #counts = new Map<string, number>();
   #messageId: string | undefined;
-  /** Parts by the ids that chunks have for them. */
+  /** Keys of parts, by the ids that chunks use for them. */
   readonly #open = new Map<string, string>();
 
-  /** `isAnew`: this tells a message from its start, whatever was told of it before. */
+  /** `isAnew`: the stream has the message from its start, whatever came of it before. */
   constructor(book: PartBook, isAnew: boolean, continued: Continued | undefined) {
     this.#book = book;
     this.#isAnew = isAnew;

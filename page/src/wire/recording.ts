@@ -9,12 +9,12 @@ export function recordingOf(log: WireLog): string {
   for (const entry of log.entries()) {
     if (entry.kind === "failure") continue;
     const { exchange, kind } = entry;
-    // Its beginning was so long ago that the log no longer has it.
+    // The log has already dropped the beginning of this exchange.
     if (!begun.has(exchange.number) && kind !== "request" && kind !== "open") lines.push(beginning(entry));
     begun.add(exchange.number);
     lines.push(...linesOf(entry));
   }
-  // Voice that came within a second is one entry, though other frames came in between.
+  // The voice of one second is one entry, though other frames came in between.
   lines.sort(([one], [other]) => one - other);
   return lines.map(([at, text]) => `{"at":${seconds(at - log.beganAt)},${text}}\n`).join("");
 }
@@ -40,25 +40,25 @@ function linesOf(entry: WireEntry): Line[] {
   const line = (fields: object, more = ""): Line => [at, `"exchange":${exchange.number},${inner(fields)}${more}`];
   switch (kind) {
     case "request":
-      return [line({ direction: kind, method: exchange.method, path: exchange.path }, told("body", raw))];
+      return [line({ direction: kind, method: exchange.method, path: exchange.path }, rawField("body", raw))];
     case "response":
-      return [line({ direction: kind, status }, told("body", raw))];
+      return [line({ direction: kind, status }, rawField("body", raw))];
     case "chunk":
-      return [line({ direction: kind }, raw === "[DONE]" ? ',"chunk":"[DONE]"' : told("chunk", raw))];
+      return [line({ direction: kind }, raw === "[DONE]" ? ',"chunk":"[DONE]"' : rawField("chunk", raw))];
     case "open":
       return [line({ direction: kind, path: exchange.path })];
     case "close":
       return [line({ direction: kind, by, code: status })];
     case "frame":
-      if (voice === undefined) return [line({ direction: kind, by }, told("frame", raw))];
+      if (voice === undefined) return [line({ direction: kind, by }, rawField("frame", raw))];
       return voice.map(({ at, bytes }) => [at, line({ direction: kind, by, bytes })[1]]);
     case "failure":
       return [];
   }
 }
 
-/** As it was on the wire: numbers may be larger than ours. Line ends are only between values. */
-function told(name: string, raw: string): string {
+/** The raw JSON, since JavaScript would round large numbers. Its line ends stand only between values. */
+function rawField(name: string, raw: string): string {
   if (raw === "") return "";
   try {
     JSON.parse(raw);

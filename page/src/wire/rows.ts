@@ -12,7 +12,7 @@ export interface Row {
   entries: WireEntry[];
 }
 
-/** Those that come in dozens and say little each. */
+/** Types that come by the dozen and say little each. */
 const FOLDED = /(-delta|^voice|^transcript|^data-pcm|^audio)$/;
 
 export function foldedRows(entries: readonly WireEntry[]): Row[] {
@@ -30,12 +30,12 @@ function isSameSort(one: WireEntry, other: WireEntry): boolean {
   return one.exchange === other.exchange && one.messageId === other.messageId && one.partKey === other.partKey;
 }
 
-/** Voice is folded in the log already. */
+/** How many chunks or frames a row stands for. Voice is already folded in the log. */
 export function countOf({ entries }: Row): number {
   return entries.reduce((sum, { voice }) => sum + (voice?.length ?? 1), 0);
 }
 
-/** The entries of a part, as it was told last. */
+/** The entries that built a part when it was last streamed. */
 export function entriesOf(log: WireLog, { messageId, partKey }: Picked): WireEntry[] {
   const since = log.part(messageId, partKey)?.firstSeq ?? 0;
   return log
@@ -58,7 +58,7 @@ export interface TurnFigures {
   lastChunkMs: number | undefined;
 }
 
-/** Of the last request that was answered by a stream. */
+/** The times of the last request that was answered with a stream. */
 export function figuresOfLastTurn(entries: readonly WireEntry[]): TurnFigures {
   const last = entries.findLast((entry) => isChunk(entry) && entry.askedAt !== undefined);
   if (last?.askedAt === undefined) return { firstChunkMs: undefined, lastChunkMs: undefined };
@@ -101,7 +101,7 @@ function shortened(text: string): string {
 
 const MAX_SHOWN = 2_000;
 
-/** JSON for people: a file that is written out in it would fill the screen for minutes. */
+/** JSON for people, with long strings cut: a whole file in it would fill many screens. */
 export function shownJson(value: unknown): string {
   const short = (_name: string, field: unknown) =>
     typeof field === "string" && field.length > MAX_SHOWN

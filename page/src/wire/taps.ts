@@ -1,4 +1,4 @@
-/** Listen to `fetch` and `WebSocket` themselves, so that whatever a transport does is seen. Nothing is held up. */
+/** Log what goes through `fetch` and `WebSocket` themselves, whatever the transport is. They delay nothing. */
 import type { WebSocketConstructor } from "adk-stream-client";
 import { EventReader } from "./events.ts";
 import type { Exchange, NewEntry, WireLog } from "./log.ts";
@@ -20,7 +20,7 @@ export function tappedFetch(log: WireLog): typeof fetch {
     log.add({ ...common, ...asking, type: method, data: body, raw });
     const answering = { ...common, direction: "received", askedAt: exchange.at } as const;
     try {
-      // Not a method of anything: browsers want it called by itself.
+      // Browsers refuse a `fetch` that is called as a method of another object.
       const response = await globalThis.fetch(input, init);
       return tapped(log, response, answering, () => {
         const isAnew = method === "GET" || (isRecord(body) && body.trigger === "regenerate-message");
@@ -78,7 +78,7 @@ function chunkEntry(reader: StreamReader, raw: string) {
 
 /** For `LiveChatTransport({ webSocket })`. */
 export function tappedWebSocket(log: WireLog): WebSocketConstructor {
-  // Outlive their sockets: a request may go on at another one.
+  // Requests outlive their sockets: one may go on over the next socket.
   const requests = new Map<string, LiveRequest>();
   return class extends globalThis.WebSocket {
     readonly #exchange: Exchange;
@@ -120,8 +120,8 @@ export function tappedWebSocket(log: WireLog): WebSocketConstructor {
       if (type === "chunk" && isRecord(frame.chunk) && request !== undefined) {
         const chunkType = String(frame.chunk.type);
         const place = request.reader.read(frame.chunk);
-        const told = { type: chunkType, family: familyOf(chunkType), data: frame.chunk, raw, kind: "frame" } as const;
-        log.add({ ...this.#entry(direction, request), ...told, ...place });
+        const fields = { type: chunkType, family: familyOf(chunkType), data: frame.chunk, raw, kind: "frame" } as const;
+        log.add({ ...this.#entry(direction, request), ...fields, ...place });
         return;
       }
       const family = familyOf(type);

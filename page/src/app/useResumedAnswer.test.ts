@@ -1,6 +1,6 @@
 import { act, waitFor } from "@testing-library/react";
-import { describe, expect, it, vi } from "vitest";
-import { answer, asking, open, said, server, waiting } from "./testing.ts";
+import { describe, expect, it } from "vitest";
+import { answer, asking, open, said, server } from "./testing.ts";
 
 describe("a chat that is opened", () => {
   it("goes on with the answer that its history leaves out", async () => {
@@ -27,30 +27,9 @@ describe("a chat that is opened", () => {
     expect(server.asked).toEqual([`GET /${id}/stream?message=a1`, `GET /${id}/messages`]);
   });
 
-  it("keeps what it shows while the record lacks an answer that cannot be read", async () => {
-    vi.useFakeTimers({ shouldAdvanceTime: true });
-    const { result, id } = open([asking, waiting("a1", "c1")]);
-    server.record = [asking];
-    server.running = { id: "a1" };
-    await act(() => vi.advanceTimersByTimeAsync(4_000));
-    expect(server.asked).toEqual([`GET /${id}/messages`, `GET /${id}/stream?message=a1`, `GET /${id}/messages`]);
-    expect(result.current.chat.messages[1]).toEqual(waiting("a1", "c1"));
-  });
-
   it("asks for no answer where none is being told", async () => {
     open([asking, said("a1", "assistant", "Paid.")]);
     await act(async () => {});
     expect(server.asked).toEqual([]);
-  });
-
-  it("reads what comes of a decision made elsewhere while it is told", async () => {
-    vi.useFakeTimers({ shouldAdvanceTime: true });
-    const { result, id } = open([asking, waiting("a1", "c1")]);
-    await act(() => vi.advanceTimersByTimeAsync(1_000));
-    server.running = answer("a1", "Being told");
-    server.record = [asking]; // without the answer that is running
-    await act(() => vi.advanceTimersByTimeAsync(3_000));
-    expect(server.asked.filter((asked) => asked === `GET /${id}/stream?message=a1`)).toHaveLength(1);
-    expect(result.current.chat.messages[1]!.parts.at(-1)).toMatchObject({ text: "Being told" });
   });
 });
