@@ -281,11 +281,11 @@ def test_a_thread_that_cannot_be_started_leaves_no_chat_busy(monkeypatch: pytest
 
 
 @pytest.mark.parametrize("is_held", [True, False])
-def test_the_thread_of_a_bridge_that_nobody_has_any_more_ends(is_deferred: bool) -> None:
+def test_the_thread_of_a_bridge_that_nobody_has_any_more_ends(is_held: bool) -> None:
     async def scenario() -> None:
         here = worker(MemoryStore())
         leased = await begun(here)
-        if not is_deferred:
+        if not is_held:
             await here.end(leased)
 
     asyncio.run(scenario())

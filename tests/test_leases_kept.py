@@ -157,7 +157,7 @@ def test_calls_that_a_rewind_took_back_are_given_up() -> None:
         await store.add(approved(call_id="2"))
         here = worker(store)
         leased = await begun(here)
-        await here.take_back(leased, frozenset({KEY}))
+        await here.calls.take_back(leased, frozenset({KEY}))
         kept, gone = (await store.read(CHAT)).records
         assert (kept.state, gone.state, told(gone)) == (State.APPROVED, State.FAILED, TAKEN_BACK)
         assert gone.result == {"response": {"error": TAKEN_BACK}, "state": {}}

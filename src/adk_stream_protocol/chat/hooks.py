@@ -1,4 +1,4 @@
-"""The application's own functions: who is asking, and what a turn runs with. What they raise stays on the server."""
+"""The application's own functions, `user_id` and `prepare`. Texts of their exceptions stay on the server."""
 
 import inspect
 import logging
@@ -54,7 +54,7 @@ async def ask_prepare(prepare: Prepare, connection: HTTPConnection, body: Mappin
 
 
 def _class_and_place(error: Exception) -> str:
-    """Not its text, which may quote a token or a message. The place is the line of the application's own function."""
+    """Without its text, which may quote a token or a message. The place is a line of the application's function."""
     frames = traceback.extract_tb(error.__traceback__)
     place = frames[min(1, len(frames) - 1)]
     return f"{type(error).__qualname__} in {place.filename}, line {place.lineno}"

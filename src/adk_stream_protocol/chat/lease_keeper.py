@@ -1,4 +1,4 @@
-"""Renews leases in a thread of its own, so that whatever blocks the event loop does not lose them."""
+"""Renews leases in a thread, so that a blocked event loop does not lose them."""
 
 import asyncio
 import logging
@@ -15,20 +15,19 @@ from ..store.base import Lease, Store
 logger = logging.getLogger(__name__)
 
 SIGN_OF_LIFE_S = 60
-"""A loop that is silent for longer is taken for hung, and its leases run out."""
-_ENDING_S = 2  # a database that does not answer holds up no shutdown
+"""A loop that gives no sign of life for longer counts as hung, and its leases run out."""
+_ENDING_S = 2  # a shutdown does not wait longer for a database that does not answer
 
 
 class LeaseKeeper:
-    """Of one bridge. All its methods are for the bridge's event loop."""
+    """Of one bridge. Its methods are called on the bridge's event loop."""
 
     def __init__(self, store: Store, lease_s: float, on_lost: Callable[[Lease], None]) -> None:
-        """`on_lost` gets a lease that is somebody else's by now, on the bridge's loop, as often as a renewal finds it
-        so."""
+        """`on_lost` is called on the bridge's loop with a lease that another worker holds, once per renewal."""
         self._store = store
         self._lease_s = lease_s
         self._on_lost = on_lost
-        self._held: set[Lease] = set()
+        self._kept: set[Lease] = set()
         self._loop: asyncio.AbstractEventLoop | None = None
         self._renewals: _Renewals | None = None
         self._timer: asyncio.TimerHandle | None = None
@@ -36,25 +35,25 @@ class LeaseKeeper:
     def keep(self, lease: Lease) -> None:
         self._loop = asyncio.get_running_loop()
         if self._renewals is None:
-            self._renewals = _Renewals(self._store, self._lease_s, _told_to(self))
+            self._renewals = _Renewals(self._store, self._lease_s, _weak_callback(self))
             self._end_with_us = weakref.finalize(self, self._renewals.end)
             self._end_with_us.atexit = False  # the thread is a daemon
         if self._timer is None:
             self._give_sign(self._renewals, self._loop)
         self._renewals.keep(lease)
-        self._held.add(lease)
+        self._kept.add(lease)
 
     def let_go(self, lease: Lease) -> None:
-        self._held.discard(lease)
-        if not self._held and self._timer is not None:
+        self._kept.discard(lease)
+        if not self._kept and self._timer is not None:
             self._timer.cancel()
             self._timer = None
         if self._renewals is not None:
             self._renewals.let_go(lease)
 
     async def aclose(self) -> None:
-        """Nothing is renewed any more. The thread has ended when this returns, unless its store keeps it."""
-        for lease in list(self._held):
+        """Stop renewing. The thread has ended when this returns, unless its store keeps it busy."""
+        for lease in list(self._kept):
             self.let_go(lease)
         renewals, self._renewals = self._renewals, None
         if renewals is not None:
@@ -68,25 +67,25 @@ class LeaseKeeper:
         self._timer = loop.call_later(period_s, self._give_sign, renewals, loop)
 
     def lose(self, lease: Lease) -> None:
-        """From the thread."""
+        """Called in the thread."""
         if self._loop is not None:
-            with suppress(RuntimeError):  # the loop is closed: there is nobody to tell
+            with suppress(RuntimeError):  # the loop is closed
                 self._loop.call_soon_threadsafe(self._on_lost, lease)
 
 
-def _told_to(keeper: LeaseKeeper) -> Callable[[Lease], None]:
-    """The thread keeps no bridge alive that nobody has any more."""
+def _weak_callback(keeper: LeaseKeeper) -> Callable[[Lease], None]:
+    """So that the thread does not keep an unused bridge alive."""
     reference = weakref.ref(keeper)
 
-    def tell(lease: Lease) -> None:
+    def lose(lease: Lease) -> None:
         if (found := reference()) is not None:
             found.lose(lease)
 
-    return tell
+    return lose
 
 
 class _Renewals:
-    """The thread's side: one task for each lease, in a loop that the bridge's cannot block."""
+    """The side of the thread: one task for each lease, on an event loop of its own."""
 
     def __init__(self, store: Store, lease_s: float, on_lost: Callable[[Lease], None]) -> None:
         self.sign_of_life_at = time.monotonic()

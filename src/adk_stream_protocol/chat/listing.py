@@ -1,7 +1,7 @@
-"""The list of a user's chats: ADK's list of sessions, and one look into the store.
+"""The list of a user's chats: ADK's list of sessions and one query of the store.
 
-No history is encoded for it, and no session is loaded but those whose title nobody has kept yet: chats of older
-versions and of other clients. Those are looked at once.
+Sessions are loaded only to find a title that the store does not have: once each, for chats of older versions and of
+other clients.
 """
 
 import asyncio
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 _RECORDING_S = 10
-_LOADS_AT_ONCE = 4  # of all lists together: each may be a long conversation
+_LOADS_AT_ONCE = 4  # for all lists together, since a session may be long
 
 
 class ChatSummary(TypedDict):
@@ -58,7 +58,7 @@ class ChatList:
         return [_summary(session, known[key]) for session, key in zip(shown, keys, strict=True)]
 
     async def _first_look(self, key: ChatKey) -> Listed:
-        """However many lists are asked for at once, one looks at a chat."""
+        """Lists that are asked for at the same time share one look at a chat."""
         look = self._looks.get(key)
         if look is None:
             look = self._looks[key] = asyncio.create_task(self._look(key), name="adk-stream title")
@@ -66,7 +66,7 @@ class ChatList:
         return await asyncio.shield(look)
 
     async def _look(self, key: ChatKey) -> Listed:
-        """Keep what the chat's own runs would have kept: its title, and the questions that no tool has asked."""
+        """Store what the chat's own runs would have stored: its title, and questions that no tool has asked."""
         try:
             async with self._loads:
                 chat = self._open_chat(key)
@@ -85,8 +85,8 @@ class ChatList:
             return Listed()
 
     async def _record(self, key: ChatKey, title: str, questions: Sequence[CallRecord]) -> None:
-        """Only the holder of a chat's lease writes its calls down: a run may be about to ask one of these itself. Where
-        one runs, the next list looks again."""
+        """Only the holder of a chat's lease records its calls: a run may be about to record one of these itself. While
+        a run has the chat, nothing is stored, and the next list looks again."""
         lease, snapshot = await self._store.acquire(key, _RECORDING_S)
         if lease is not None:
             for question in questions:

@@ -23,8 +23,8 @@ class Prepared(TypedDict, total=False):
 
 
 def encode_prepared(prepared: Prepared) -> Any:
-    """As a call's record keeps it: for a worker that goes on with the call without the request that made it. The
-    state is in the session already."""
+    """As a call's record stores it, for a worker that continues the call without its request. The state is not needed:
+    it is in the session."""
     kept: dict[str, Any] = {
         "run_config": encode_changes(prepared.get("run_config") or {}),
         "custom_metadata": prepared.get("custom_metadata"),

@@ -1,4 +1,4 @@
-"""Taking up what other workers have left behind."""
+"""Continues chats whose worker was lost."""
 
 import asyncio
 import logging
@@ -13,16 +13,16 @@ from .segments import Segments
 
 logger = logging.getLogger(__name__)
 
-_ATTEMPTS = 2  # at one call: what ADK cannot take up then, the tool having been renamed say, it never will
+_ATTEMPTS = 2  # per call: what ADK cannot continue then (its tool was renamed, say), it never will
 
 
 class Recovery:
-    """Looks for lost runs as long as it lives: what was approved and not begun is done, what was begun is unknown."""
+    """Looks for lost runs again and again. Approved calls that were not started are run; started ones are unknown."""
 
     def __init__(
         self, store: Store, segments: Segments, open_chat: Callable[[ChatKey], Chat | None], period_s: float
     ) -> None:
-        """`open_chat`: None for a chat of another application's."""
+        """`open_chat` gives None for a chat of another application."""
         self._store = store
         self._segments = segments
         self._open_chat = open_chat
@@ -53,7 +53,7 @@ class Recovery:
             if chat is not None:
                 try:
                     await self._segments.continue_lost(chat, self._choose)
-                except Exception as error:  # one chat that cannot be read keeps no other waiting
+                except Exception as error:  # the other chats are continued all the same
                     logger.error("a lost run was not taken up: %s", type(error).__qualname__)
 
     def _choose(self, undelivered: Sequence[SessionCall]) -> SessionCall | None:

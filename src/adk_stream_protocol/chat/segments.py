@@ -105,7 +105,7 @@ class Segments:
         session = await chat.load()
         events = session.events if session else []
         calls = await find_session_calls(chat, events, leased.records.values())
-        await self._leases.take_back(leased, await calls_made(events))
+        await self._leases.calls.take_back(leased, await calls_made(events))
         return events, calls
 
     async def continue_message(

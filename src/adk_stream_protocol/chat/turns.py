@@ -44,7 +44,7 @@ class ChatTurns:
         leased = await self._leases.begin(chat.key)
         if leased is not None:
             return await self._begin(chat, turn, prepared, leased)
-        run = await self._leases.begun(chat.key, _DISCONNECT_S)
+        run = await self._leases.wait_for_start(chat.key, _DISCONNECT_S)
         if run is None:
             raise RunActive
         if run.log is not None and _is_repeated(turn, run.asked_by):
@@ -127,7 +127,7 @@ class ChatTurns:
         if not await chat.rewind_before(past.invocation_id):
             raise NotFound
         kept = before_invocation(events, past.invocation_id)
-        await self._leases.take_back(leased, await calls_made(kept))
+        await self._leases.calls.take_back(leased, await calls_made(kept))
         await deliver_again(self._store, chat, leased, kept)
         return past
 

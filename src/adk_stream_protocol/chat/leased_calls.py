@@ -1,0 +1,110 @@
+"""What becomes of a chat's open calls when its lease is taken and when it is given back."""
+
+import logging
+from collections.abc import Collection
+from typing import Any
+
+import msgspec
+
+from ..adk.calls.leased_chat import LeasedChat
+from ..protocol import call_record
+from ..protocol.call_record import CallKey, CallRecord, NotAllowed, State
+from ..store.base import Step, Store, advance
+
+logger = logging.getLogger(__name__)
+
+_NOT_STARTED = "This call was not run: the server failed before it began."
+_TAKEN_BACK = "This call was not run: what the user had said was taken back."
+_NOT_ASKED = "the run ended before anybody was asked"
+_REWOUND = "what the user had said was taken back"
+
+
+class LeasedCalls:
+    def __init__(self, store: Store, recover_s: float) -> None:
+        """`recover_s`: how long after its approval a call may still be started."""
+        self._store = store
+        self._recover_s = recover_s
+
+    # -- when the lease is taken --------------------------------------------------------------------------------------
+
+    async def clean_up_lost(self, leased: LeasedChat) -> None:
+        """Calls of a run that was lost, and approvals that no run has acted on for too long."""
+        token = leased.lease.token
+
+        def lose(found: CallRecord, _: float) -> CallRecord:
+            return call_record.lose_run(found, living_run=token)
+
+        def expire(found: CallRecord, now: float) -> CallRecord:
+            return call_record.expire_unclaimed(found, now=now, recover_s=self._recover_s)
+
+        for call, found in list(leased.records.items()):
+            if expire(lose(found, leased.now), leased.now) is not found:
+                leased.records[call] = await advance(
+                    self._store, leased.key, call, lose, expire, lease=leased.lease, known=leased.known()
+                )
+
+    async def take_back(self, leased: LeasedChat, made: Collection[CallKey]) -> None:
+        """After a rewind. `made`: the calls that are still in the session. The others are given up or refused, and
+        their outcomes need not be delivered."""
+
+        def refuse(found: CallRecord, now: float) -> CallRecord:
+            return call_record.refuse(found, reason=_REWOUND, now=now)
+
+        gone = [call for call, found in leased.records.items() if call not in made and found.delivered is not True]
+        await self._give_up(leased, gone, _TAKEN_BACK)
+        for call in gone:
+            if refuse(leased.records[call], leased.now) is not leased.records[call]:
+                await self._settle(leased, call, refuse)
+        leased.delivered |= {call for call in gone if leased.records[call].is_final}
+
+    # -- before it is given back --------------------------------------------------------------------------------------
+
+    async def end_run(self, leased: LeasedChat, answered: Collection[CallKey]) -> None:
+        """A request run is over. `answered`: the calls that it was to start. Those that it did not are given up,
+        unless the run leaves them to the next one."""
+        await self._record_questions(leased)
+        if not leased.leaves_calls:
+            await self._give_up(leased, answered, _NOT_STARTED)
+            await self._refuse_unasked(leased)
+
+    async def _record_questions(self, leased: LeasedChat) -> None:
+        """The list of chats finds who is waited for in the records alone."""
+        about: dict[str, Any] = {"message_id": leased.message_id, "prepared": leased.prepared, "delivered": False}
+        for call, question in leased.questions.items():
+            if call not in leased.records:  # a tool that asks by itself is recorded by the gate
+                leased.records[call] = msgspec.structs.replace(question, **about)
+                try:
+                    await self._store.add(leased.records[call])
+                except Exception as error:  # whatever a store raises
+                    logger.error("question %s was not recorded: %s", call.call_id, type(error).__qualname__)
+
+    async def _give_up(self, leased: LeasedChat, calls: Collection[CallKey], text: str) -> None:
+        """Approved calls that nobody will start fail with this text."""
+        result = {"response": {"error": text}, "state": {}}
+        for call in calls:
+            found = leased.records.get(call)
+            if found is None or found.executor != "server" or found.state not in (State.APPROVED, State.CLAIMED):
+                continue
+            await self._settle(
+                leased,
+                call,
+                lambda found, _: call_record.lose_run(found, living_run=None),
+                lambda found, _: call_record.give_up(found, result=result),
+            )
+
+    async def _refuse_unasked(self, leased: LeasedChat) -> None:
+        def deny(found: CallRecord, now: float) -> CallRecord:
+            return call_record.decide(found, by=leased.key.user_id, approved=False, now=now, reason=_NOT_ASKED)
+
+        for call in leased.unasked:
+            await self._settle(leased, call, deny)
+
+    async def _settle(self, leased: LeasedChat, call: CallKey, *moves: Step) -> None:
+        try:
+            leased.records[call] = await advance(
+                self._store, leased.key, call, *moves, lease=leased.lease, known=leased.known()
+            )
+        except NotAllowed:
+            pass  # somebody was faster
+        except Exception as error:  # whatever a store raises
+            logger.error("call %s was not settled: %s", call.call_id, type(error).__qualname__)
