@@ -69,7 +69,7 @@ def asked(call_id: str = "call-1", *, chat: ChatKey = CHAT, **fields: Any) -> Ca
         "call": CallKey("inv-1", call_id),
         "tool": "pay",
         "arguments": {"amount": 5},
-        "runs": "server",
+        "executor": "server",
         "state": State.PENDING,
         "asked_at": 1000.0,
         "delivered": False,  # as every store reads what it was given

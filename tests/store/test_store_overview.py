@@ -15,7 +15,7 @@ from store.old_worker import old_worker
 from store.stores import CHAT, OTHER_CHAT, Clock, Stores, asked, deny, held, postgres_connection
 from support.conversations import run
 
-WHERE: dict[str, Any] = {"runs": "browser", "tool": "where"}
+WHERE: dict[str, Any] = {"executor": "browser", "tool": "where"}
 OPEN_FOR_BROWSER: dict[str, Any] = {**WHERE, "state": State.APPROVED}
 
 

@@ -259,7 +259,7 @@ class SqlStore:
         expired = sa.select(_leases.c.chat).where(_leases.c.expires_at <= self._now())
         is_old = _approvals.c.decided_at.is_(None) | (_approvals.c.decided_at <= self._now() - after_s)
         is_free = ~sa.exists().where(_leases.c.chat == _approvals.c.chat)
-        left = sa.select(_approvals.c.chat).where(is_approved, _approvals.c.executor == "server", is_old, is_free)
+        left = sa.select(_approvals.c.chat).where(is_approved, _approvals.c.runs == "server", is_old, is_free)
         async with self._one_statement() as connection:
             found = (await connection.execute(sa.union(expired, left))).scalars().all()
         return [msgspec.json.decode(chat, type=ChatKey) for chat in found]

@@ -92,7 +92,7 @@ def overview_query(chat_texts: Collection[str], now: sa.ColumnElement[float]) ->
     nothing else says until when it waits."""
     nothing, now_column = sa.cast(sa.null(), sa.Text), now.label("now")
     titles = sa.select(chats.c.chat, chats.c.title, sa.false().label("is_open"), nothing.label("record"), now_column)
-    is_asked = (approvals.c.state == State.PENDING) | (approvals.c.executor == "browser")
+    is_asked = (approvals.c.state == State.PENDING) | (approvals.c.runs == "browser")
     is_told = sa.func.coalesce(approvals.c.due_version, -1) == approvals.c.version
     is_in_time = ~is_told | approvals.c.due_at.is_(None) | (approvals.c.due_at > now)
     record = sa.case((is_told, nothing), else_=approvals.c.record)
