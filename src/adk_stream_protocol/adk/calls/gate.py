@@ -31,11 +31,11 @@ from ..event_parts import ABORTED, asks_for_confirmation
 from .client_tools import ClientTool
 from .gated_call import NOT_APPROVED, STORE_DOWN, GatedCall
 from .leased_chat import LeasedChat, call_keys
-from .live_observer import LiveSession
+from .live_observer import LiveObserver
 from .outcomes import as_response, ended_response
 from .policy import ApprovalPolicy
 from .seals import seal_as_recorded
-from .waiting import is_own, live_run, outer_call, wait_for_answer
+from .waiting import current_live_chat, is_own, outer_call, wait_for_answer
 
 logger = logging.getLogger(__name__)
 
@@ -52,62 +52,62 @@ class ApprovalGate(BasePlugin):
         self._store = store
         self._lease_s = lease_s
         self._policy = policy
-        self._runs: dict[ChatKey, LeasedChat] = {}
+        self._leased: dict[ChatKey, LeasedChat] = {}
         # By the object that ADK makes for each call: a call's id may be that of another one.
         self._calls: WeakKeyDictionary[ToolContext, GatedCall] = WeakKeyDictionary()
 
     def begin_run(self, leased: LeasedChat) -> None:
         """Whoever holds the lease may run tools in this chat."""
-        self._runs[leased.key] = leased
+        self._leased[leased.key] = leased
 
-    def go_live(self, lease: Lease, live: LiveSession) -> None:
+    def go_live(self, lease: Lease, live_observer: LiveObserver) -> None:
         """The run of this chat is a live one. To be called in its own task: agents that run as tools find it there."""
-        self._runs[lease.chat].live = live
-        live_run.set(self._runs[lease.chat])
+        self._leased[lease.chat].live_observer = live_observer
+        current_live_chat.set(self._leased[lease.chat])
 
     def end_run(self, lease: Lease) -> None:
-        run = self._runs.get(lease.chat)
-        if run is not None and run.lease == lease:
-            del self._runs[lease.chat]
+        leased = self._leased.get(lease.chat)
+        if leased is not None and leased.lease == lease:
+            del self._leased[lease.chat]
 
     # -- a run --------------------------------------------------------------------------------------------------------
 
-    def _run_of(self, session: Session) -> LeasedChat | None:
-        return self._runs.get(ChatKey(session.app_name, session.user_id, session.id))
+    def _leased_chat_of(self, session: Session) -> LeasedChat | None:
+        return self._leased.get(ChatKey(session.app_name, session.user_id, session.id))
 
     async def on_user_message_callback(
         self, *, invocation_context: InvocationContext, user_message: types.Content
     ) -> None:
-        run = self._run_of(invocation_context.session)
-        if run is not None:
-            await run.on_user_message(invocation_context.session)
+        leased = self._leased_chat_of(invocation_context.session)
+        if leased is not None:
+            await leased.on_user_message(invocation_context.session)
 
     async def before_model_callback(self, *, callback_context: CallbackContext, llm_request: LlmRequest) -> None:
-        run = self._run_of(callback_context.session)
-        if run is not None:
-            run.call_ids.new_model_call(callback_context.agent_name, callback_context.branch)
+        leased = self._leased_chat_of(callback_context.session)
+        if leased is not None:
+            leased.call_ids.new_model_call(callback_context.agent_name, callback_context.branch)
 
     async def after_model_callback(self, *, callback_context: CallbackContext, llm_response: LlmResponse) -> None:
         content = llm_response.content
         if content is None or not any(part.function_call is not None for part in content.parts or ()):
             return
-        run, session = self._run_of(callback_context.session), callback_context.session
-        if run is not None:
+        leased, session = self._leased_chat_of(callback_context.session), callback_context.session
+        if leased is not None:
             speaker = callback_context.agent_name, callback_context.branch
-            run.call_ids.rename_repeated(llm_response, *speaker, session.events)
+            leased.call_ids.rename_repeated(llm_response, *speaker, session.events)
 
     async def on_event_callback(self, *, invocation_context: InvocationContext, event: Event) -> Event | None:
         session = invocation_context.session
-        run = self._run_of(session)
-        if run is None:
+        leased = self._leased_chat_of(session)
+        if leased is None:
             return None
         if asks_for_confirmation(event):  # of a node that was made while the workflow ran
             logger.error("a workflow node asked for approval: put its tool into an LlmAgent")
             return event.model_copy(update={"content": None, "long_running_tool_ids": None, "error_code": _NODE_ASKS})
-        if run.live is not None:
-            run.live.route(event, session)
+        if leased.live_observer is not None:
+            leased.live_observer.route(event, session)
         elif event.error_code == ABORTED:
-            seal_as_recorded(event, session.events, run.records)
+            seal_as_recorded(event, session.events, leased.records)
         return None
 
     # -- before a tool ------------------------------------------------------------------------------------------------
@@ -119,16 +119,16 @@ class ApprovalGate(BasePlugin):
         if known is not None:
             return known
         chat, key = call_keys(tool_context)
-        run = self._runs.get(chat)
-        if run is None and (outer := live_run.get()) is not None and self._runs.get(outer.key) is outer:
-            run = outer
-        if run is None:
+        leased = self._leased.get(chat)
+        if leased is None and (outer := current_live_chat.get()) is not None and self._leased.get(outer.key) is outer:
+            leased = outer
+        if leased is None:
             return None
         call = GatedCall(
             store=self._store,
             policy=self._policy,
             lease_s=self._lease_s,
-            run=run,
+            leased=leased,
             key=key,
             tool=tool,
             arguments={},
@@ -147,14 +147,14 @@ class ApprovalGate(BasePlugin):
         if tool_context.node is not None and await _waits(tool, tool_args, tool_context):
             return {"error": _IN_NODE}
         call.arguments = copy.deepcopy(tool_args)
-        await _begin_nothing_at_the_end(call.run)
+        await _begin_nothing_at_the_end(call.leased)
         try:
             instead = await self._before(call, tool_args, tool_context)
         except StoreUnavailable:
             logger.error("the store is down: call %s was not run", call.key.call_id)
             return {"error": STORE_DOWN}
         if instead is None:
-            call.run.begin(call.key)
+            call.leased.begin(call.key)
         return instead
 
     async def _before(
@@ -164,7 +164,7 @@ class ApprovalGate(BasePlugin):
             return await self._open_browser_call(call, call.tool, tool_context)
         if tool_context.tool_confirmation is not None:
             return await self._take_up(call, tool_args, tool_context)
-        if call.run.live is not None:
+        if call.leased.live_observer is not None:
             return await self._before_live(call, tool_args, tool_context)
         return None  # free to run, or else ADK asks now
 
@@ -186,7 +186,7 @@ class ApprovalGate(BasePlugin):
         except Exception:
             return None  # ADK asks the tool again, and knows what to do with its failure
         if not is_asked:
-            if is_own(call.run, tool_context):
+            if is_own(call.leased, tool_context):
                 outer_call.set(call.key)
             return None
         refusal = await call.ask(hint=None, approval_id=_new_id())
@@ -196,10 +196,10 @@ class ApprovalGate(BasePlugin):
 
     async def _after_decision(self, call: GatedCall, tool_context: ToolContext) -> dict[str, Any] | None:
         """Wait for the person, then take the call up; or give the refusal."""
-        decided = await wait_for_answer(self._store, call.run, call.tool, tool_context, call.arguments)
+        decided = await wait_for_answer(self._store, call.leased, call.tool, tool_context, call.arguments)
         if decided is None:
             return {"error": NOT_APPROVED}
-        await _begin_nothing_at_the_end(call.run)
+        await _begin_nothing_at_the_end(call.leased)
         refusal = await self._take_up(call, call.arguments, tool_context)
         if refusal is not None:
             return refusal
@@ -214,9 +214,9 @@ class ApprovalGate(BasePlugin):
         refusal = await call.open_for_browser(tool, approval_id=_new_id() if needs_approval else None)
         if refusal is not None:
             return {"error": refusal}
-        if call.run.live is None:
+        if call.leased.live_observer is None:
             return None
-        answered = await wait_for_answer(self._store, call.run, tool, tool_context, call.arguments)
+        answered = await wait_for_answer(self._store, call.leased, tool, tool_context, call.arguments)
         return {"error": NOT_APPROVED} if answered is None else ended_response(answered)
 
     # -- after a tool -------------------------------------------------------------------------------------------------
@@ -233,13 +233,13 @@ class ApprovalGate(BasePlugin):
         try:
             replaced = await self._after(call, tool_args, tool_context, result)
         except BaseException:
-            call.run.end(call.key)
+            call.leased.end(call.key)
             raise
         response = result if replaced is None else replaced
         is_left = tool.is_long_running and not response
-        call.run.end(call.key, has_result=not is_left)
-        if call.run.live is not None and not is_left:
-            call.run.live.settled(call.key, response)
+        call.leased.end(call.key, has_result=not is_left)
+        if call.leased.live_observer is not None and not is_left:
+            call.leased.live_observer.settled(call.key, response)
         return replaced
 
     async def _after(
@@ -248,7 +248,7 @@ class ApprovalGate(BasePlugin):
         asks = call.key.call_id in tool_context.actions.requested_tool_confirmations
         if call.is_started:
             return await self._record(call, tool_context, result, asks=asks)
-        is_live = call.run.live is not None
+        is_live = call.leased.live_observer is not None
         if asks:
             refusal = await self._ask(call, tool_context)
             if refusal is not None:
@@ -259,8 +259,8 @@ class ApprovalGate(BasePlugin):
             refusal = await call.leave_to_client()
             if refusal is not None:
                 return {"error": refusal}
-            if call.run.live is not None:
-                call.run.live.left(call.key)
+            if call.leased.live_observer is not None:
+                call.leased.live_observer.left(call.key)
         return None
 
     async def _record(
@@ -270,7 +270,9 @@ class ApprovalGate(BasePlugin):
         if asks:
             _take_back_question(tool_context)
             return await call.fail(_ASKS_AGAIN, state) or {"error": _ASKS_AGAIN}
-        if call.run.live is not None and call.tool.is_long_running and not result:  # ADK would tell the model nothing
+        if (
+            call.leased.live_observer is not None and call.tool.is_long_running and not result
+        ):  # ADK would tell the model nothing
             return await call.fail(_NO_RESULT, state) or {"error": _NO_RESULT}
         return await call.finish(result, state)
 
@@ -278,7 +280,7 @@ class ApprovalGate(BasePlugin):
         """ADK is about to ask for this call: write it down first. Or tell why nobody can be asked."""
         requested = tool_context.actions.requested_tool_confirmations[call.key.call_id]
         requested.hint = self._policy.hint(call.tool.name, call.arguments) or requested.hint
-        approval_id = _new_id() if call.run.live is not None else None
+        approval_id = _new_id() if call.leased.live_observer is not None else None
         return await call.ask(hint=requested.hint, payload=requested.payload, approval_id=approval_id)
 
     async def _run_again(self, call: GatedCall, tool_args: dict[str, Any], tool_context: ToolContext) -> dict[str, Any]:
@@ -315,18 +317,18 @@ class ApprovalGate(BasePlugin):
                 else:
                     instead = await call.fail(_failed(tool), {})
         finally:
-            call.run.end(call.key)
+            call.leased.end(call.key)
         is_unknown = type(tool) is BaseTool  # of a call that names no tool; ADK tells the model which there are
-        if call.run.live is None or is_unknown or is_cancelled:
+        if call.leased.live_observer is None or is_unknown or is_cancelled:
             return instead
         # It would end the whole session, or leave the model without an answer.
         logger.error("tool %s failed in a live session: %s", tool.name, type(error).__qualname__)
         return instead or {"error": _failed(tool)}
 
 
-async def _begin_nothing_at_the_end(run: LeasedChat) -> None:
+async def _begin_nothing_at_the_end(leased: LeasedChat) -> None:
     """A run that is about to end begins no tool: what is approved is for the next one. This waits to be cancelled."""
-    if run.begins_nothing:
+    if leased.begins_nothing:
         await asyncio.get_running_loop().create_future()
 
 

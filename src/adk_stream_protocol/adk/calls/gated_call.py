@@ -55,7 +55,7 @@ class GatedCall:
     store: Store
     policy: ApprovalPolicy
     lease_s: float
-    run: LeasedChat
+    leased: LeasedChat
     key: CallKey
     tool: BaseTool
     arguments: dict[str, Any]
@@ -64,7 +64,7 @@ class GatedCall:
 
     @property
     def record(self) -> CallRecord | None:
-        return self.run.records.get(self.key)
+        return self.leased.records.get(self.key)
 
     # -- the question -------------------------------------------------------------------------------------------------
 
@@ -109,31 +109,31 @@ class GatedCall:
         if reason is not None:
             return f"This call was not run: {reason}."
         try:
-            now = (await self.store.read(self.run.key, self.key)).now
+            now = (await self.store.read(self.leased.key, self.key)).now
             record = CallRecord(
-                chat=self.run.key,
+                chat=self.leased.key,
                 call=self.key,
                 tool=self.tool.name,
                 arguments=self.arguments,
                 asked_at=now,
                 deadline=None if person_s is None else now + person_s,
                 browser_deadline=None if browser_s is None else now + browser_s,
-                message_id=self.run.message_id,
-                prepared=self.run.prepared,
+                message_id=self.leased.message_id,
+                prepared=self.leased.prepared,
                 delivered=False,
                 **about,
             )
             return await to_its_end(self._write_new(record))
         except StoreUnavailable:
-            logger.error("the store is down: call %s of chat %s was not run", self.key.call_id, self.run.key.chat_id)
+            logger.error("the store is down: call %s of chat %s was not run", self.key.call_id, self.leased.key.chat_id)
             return STORE_DOWN
 
     async def _write_new(self, record: CallRecord) -> str | None:
         if not await self.store.add(record):
             return _ID_USED_BEFORE
-        self.run.records[self.key] = record
+        self.leased.records[self.key] = record
         if record.executor == "server" and record.approval_id is None:
-            self.run.unasked.add(self.key)
+            self.leased.unasked.add(self.key)
         return None
 
     # -- the run ------------------------------------------------------------------------------------------------------
@@ -149,31 +149,31 @@ class GatedCall:
             return {"error": NOT_APPROVED}
         if record.is_final:
             return ended_response(record)
-        self.run.begin(self.key)  # from here on whoever ends the run waits for it
+        self.leased.begin(self.key)  # from here on whoever ends the run waits for it
         try:
             instead = await to_its_end(self._start(digest))
         except BaseException:
             if self.is_started:  # in the record alone
                 await self.fail(_STOPPED, {})
-            self.run.end(self.key, has_result=False)
+            self.leased.end(self.key, has_result=False)
             raise
         if instead is not None:
-            self.run.end(self.key, has_result=False)
+            self.leased.end(self.key, has_result=False)
         return instead
 
     async def _start(self, digest: str) -> dict[str, Any] | None:
-        lease = self.run.lease
+        lease = self.leased.lease
         try:
             # Something may have kept us from renewing it. If nobody else has the lease, it is still ours.
             await self.store.renew(lease, self.lease_s)
-            self.run.records[self.key] = await advance(
+            self.leased.records[self.key] = await advance(
                 self.store,
-                self.run.key,
+                self.leased.key,
                 self.key,
                 lambda found, _: call_record.claim(found, digest=digest, lease_token=lease.token),
                 lambda found, _: call_record.start(found, lease_token=lease.token),
                 lease=lease,
-                known=self.run.known(),
+                known=self.leased.known(),
             )
         except NotAllowed:
             return await self._taken_elsewhere()
@@ -190,11 +190,11 @@ class GatedCall:
         return {"error": OUTCOME_UNKNOWN if found.state is State.STARTED else _ELSEWHERE}
 
     async def _read_again(self) -> CallRecord | None:
-        found = (await self.store.read(self.run.key, self.key)).find(self.key)
+        found = (await self.store.read(self.leased.key, self.key)).find(self.key)
         if found is None:
-            self.run.records.pop(self.key, None)
+            self.leased.records.pop(self.key, None)
         else:
-            self.run.records[self.key] = found
+            self.leased.records[self.key] = found
         return found
 
     # -- the result ---------------------------------------------------------------------------------------------------
@@ -212,7 +212,7 @@ class GatedCall:
 
     async def end(self, move: Callable[..., CallRecord], result: dict[str, Any]) -> dict[str, Any] | None:
         plain = msgspec.json.decode(encode_json(result))
-        token = self.run.lease.token
+        token = self.leased.lease.token
         await self._move(lambda found, _: move(found, lease_token=token, result=without_nul(plain)))
         record = self.record
         if record is None:  # the chat was deleted meanwhile
@@ -226,8 +226,8 @@ class GatedCall:
         for pause_s in (*_RETRIES_S, None):
             try:
                 try:
-                    moved = await advance(self.store, self.run.key, self.key, move, known=self.run.known())
-                    self.run.records[self.key] = moved
+                    moved = await advance(self.store, self.leased.key, self.key, move, known=self.leased.known())
+                    self.leased.records[self.key] = moved
                     return
                 except NotAllowed:
                     found = await self._read_again()
@@ -240,4 +240,4 @@ class GatedCall:
                     await asyncio.sleep(pause_s)
         record = self.record
         if record is not None:
-            self.run.records[self.key] = msgspec.structs.replace(record, state=State.UNKNOWN)
+            self.leased.records[self.key] = msgspec.structs.replace(record, state=State.UNKNOWN)

@@ -13,7 +13,7 @@ from ...protocol.call_record import CallKey, CallRecord, ChatKey, State
 from ...store.base import Lease, Snapshot
 from ..title import title_of
 from .call_ids import CallIds
-from .live_observer import LiveSession
+from .live_observer import LiveObserver
 
 
 async def _take(_: Session) -> None:
@@ -31,7 +31,7 @@ class LeasedChat:
     prepared: Any = None
     """What the application chose for this run, for whoever has to go on with one of its calls."""
     message_id: str | None = None
-    live: LiveSession | None = None
+    live_observer: LiveObserver | None = None
     delivered: set[CallKey] = field(default_factory=set[CallKey])
     """Calls whose outcome stands in the session. The store learns it when the lease is given back."""
     on_user_message: Callable[[Session], Awaitable[None]] = _take

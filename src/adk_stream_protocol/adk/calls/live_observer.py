@@ -10,7 +10,7 @@ from google.adk.tools import BaseTool
 from ...protocol.call_record import CallKey
 
 
-class LiveSession(Protocol):
+class LiveObserver(Protocol):
     """What the gate tells a live run, where calls wait for their answers inside ADK instead of ending the run."""
 
     is_ending: bool

@@ -12,12 +12,12 @@ from ...protocol import call_record
 from ...protocol.call_record import CallKey, CallRecord, State
 from ...store.base import Store, advance
 from .leased_chat import LeasedChat, call_keys
-from .live_observer import LiveSession, NestedCall
+from .live_observer import LiveObserver, NestedCall
 
 logger = logging.getLogger(__name__)
 
 
-live_run: ContextVar[LeasedChat | None] = ContextVar("live_run", default=None)
+current_live_chat: ContextVar[LeasedChat | None] = ContextVar("current_live_chat", default=None)
 outer_call: ContextVar[CallKey | None] = ContextVar("outer_call", default=None)
 
 _MOMENT_S = 0.01
@@ -25,11 +25,11 @@ _POLL_S = 1  # for answers that came in by other workers
 
 
 async def wait_for_answer(
-    store: Store, run: LeasedChat, tool: BaseTool, tool_context: ToolContext, arguments: dict[str, Any]
+    store: Store, leased: LeasedChat, tool: BaseTool, tool_context: ToolContext, arguments: dict[str, Any]
 ) -> CallRecord | None:
     """What is recorded of a call once it is answered, or its time is up. None if there is no such call any more."""
-    live, chat, call = cast(LiveSession, run.live), run.lease.chat, call_keys(tool_context)[1]
-    outer = None if is_own(run, tool_context) else outer_call.get()
+    observer, chat, call = cast(LiveObserver, leased.live_observer), leased.lease.chat, call_keys(tool_context)[1]
+    outer = None if is_own(leased, tool_context) else outer_call.get()
     nested = NestedCall(outer, tool_context.agent_name, arguments) if outer is not None else None
     is_told = False
     try:
@@ -44,8 +44,8 @@ async def wait_for_answer(
                     found = await advance(
                         store, chat, call, lambda now_found, now: call_record.expire(now_found, now=now)
                     )
-                run.records[call] = found
-                if found.is_answered and not live.is_ending:
+                leased.records[call] = found
+                if found.is_answered and not observer.is_ending:
                     return found
                 deadline = found.deadline if found.state is State.PENDING else found.browser_deadline
                 if deadline is not None:
@@ -54,16 +54,16 @@ async def wait_for_answer(
                 logger.error("whether call %s is answered cannot be read", call.call_id)
             if not is_told:
                 is_told = True
-                live.waits(call, tool, nested, blocks=not _is_non_blocking(tool))
-            await live.news(patience_s)
+                observer.waits(call, tool, nested, blocks=not _is_non_blocking(tool))
+            await observer.news(patience_s)
     finally:
         if is_told:
-            live.goes_on(call)
+            observer.goes_on(call)
 
 
-def is_own(run: LeasedChat, tool_context: ToolContext) -> bool:
+def is_own(leased: LeasedChat, tool_context: ToolContext) -> bool:
     """Whether the call is one of the run's own session."""
-    return call_keys(tool_context)[0] == run.lease.chat
+    return call_keys(tool_context)[0] == leased.lease.chat
 
 
 def _is_non_blocking(tool: BaseTool) -> bool:
