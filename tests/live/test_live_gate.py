@@ -48,7 +48,8 @@ UNKNOWN = "The server stopped while this call was running. Whether it took effec
 
 def logged(caplog: pytest.LogCaptureFixture) -> list[str]:
     """What the gate tells whoever runs the server."""
-    return [record.getMessage() for record in caplog.records if record.name == "adk_stream_protocol.adk.calls.gate"]
+    modules = [f"adk_stream_protocol.adk.calls.{name}" for name in ("gate", "gate_steps")]
+    return [record.getMessage() for record in caplog.records if record.name in modules]
 
 
 def hints_of(at: Page) -> list[str | None]:
