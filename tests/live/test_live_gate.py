@@ -175,7 +175,7 @@ def test_a_question_that_was_forgotten_meanwhile_comes_to_nothing(family: str, k
         till, tool = payment(kind)
         async with live_page([call("pay", amount=5)], "Not paid.", family=family, tools=(tool,)) as at:
             await at.say("Pay.")
-            at.world.store._approvals.pop(CHAT)
+            at.world.store._records.pop(CHAT)
             assert (await at.unasked_turn()).text == "Not paid."
             assert told_results(at.model) == [NOT_APPROVED]
             assert till.paid == []
