@@ -22,7 +22,7 @@ EQUIVALENT: dict[str, dict[str, str]] = {
         "for part in parts) -> (not any((part.function_call and part.function_call.id for part in parts)))": (
             "Without content there are no parts; the condition is there for the type checker."
         ),
-        "CallIds._look_through: call.id -> True": (
+        "CallIds._read_session: call.id -> True": (
             "A call without an id is given none, so that nobody asks whether None is taken."
         ),
     },
