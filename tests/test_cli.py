@@ -395,7 +395,7 @@ def test_a_database_that_cannot_be_used_is_refused_before_anything_is_served(
 def test_a_recording_needs_a_new_file_in_a_folder_that_exists(taken_port: str, tmp_path: Path) -> None:
     old = tmp_path / "chat.jsonl"
     old.write_text("an older recording\n")
-    assert refusal_of("record", str(old), "--port", taken_port) == f"{old} is there already: record into a new file."
+    assert refusal_of("record", str(old), "--port", taken_port) == f"{old} exists already: record into a new file."
     assert old.read_text() == "an older recording\n"
     lost = tmp_path / "missing" / "chat.jsonl"
     assert (

@@ -48,9 +48,9 @@ def test_the_gate_lets_nothing_through_after_the_end() -> None:
         gate = ApprovalGate(store, policy, LEASE_S)
         here = ChatLeases(store, gate, policy, LEASE_S)
         leased = await begun(here)
-        assert gate._runs == {CHAT: leased}  # pyright: ignore[reportPrivateUsage]
+        assert gate._leased == {CHAT: leased}  # pyright: ignore[reportPrivateUsage]
         await here.end(leased)
-        assert gate._runs == {}  # pyright: ignore[reportPrivateUsage]
+        assert gate._leased == {}  # pyright: ignore[reportPrivateUsage]
 
     run(scenario())
 

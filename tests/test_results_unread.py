@@ -7,7 +7,7 @@ import msgspec
 import pytest
 
 from adk_stream_protocol import client_tool
-from adk_stream_protocol.store.base import Store
+from adk_stream_protocol.store.base import STORE_CONTRACT_VERSION, Store
 from adk_stream_protocol.store.memory import MemoryStore
 from adk_stream_protocol.store.sql import SqlStore
 from adk_stream_protocol.testing import Answer, call
@@ -25,6 +25,8 @@ def shot() -> None:
 
 class Weighed:
     """Counts the bytes that a store gives to the bridge."""
+
+    contract_version = STORE_CONTRACT_VERSION
 
     def __init__(self, store: Store) -> None:
         self.read_bytes = 0

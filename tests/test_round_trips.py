@@ -9,6 +9,7 @@ import pytest
 from google.adk.sessions import InMemorySessionService
 
 from adk_stream_protocol import client_tool
+from adk_stream_protocol.store.base import STORE_CONTRACT_VERSION
 from adk_stream_protocol.store.memory import MemoryStore
 from adk_stream_protocol.testing import call
 from live.live_pages import play
@@ -20,6 +21,8 @@ PAY = [call("pay", amount=5)]
 
 class CountedStore:
     """Counts what the bridge asks; what a store asks itself is its own business."""
+
+    contract_version = STORE_CONTRACT_VERSION
 
     def __init__(self) -> None:
         self.asked = Counter[str]()

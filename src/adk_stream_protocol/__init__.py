@@ -1,7 +1,7 @@
 """Put any Google ADK agent behind any AI SDK client (`useChat`)."""
 
 from .adk.calls.client_tools import client_tool
-from .adk.calls.gate import idempotency_key
+from .adk.calls.idempotency import idempotency_key
 from .adk.calls.policy import ApprovalPolicy
 from .bridge import ChatBridge
 from .chat.prepared import Prepared

@@ -51,13 +51,17 @@ def _parser() -> argparse.ArgumentParser:
     demo = commands.add_parser("demo", help="a demo agent; works offline, or on Gemini with GOOGLE_API_KEY")
     serve = commands.add_parser("serve", help="an agent of yours")
     serve.add_argument("agent", metavar="package.module:attribute", help="an ADK agent, App or Runner")
-    record = commands.add_parser("record", help="the demo or an agent of yours, with all that is said put into a file")
+    record = commands.add_parser(
+        "record", help="the demo or an agent of yours, with all requests and responses written to a file"
+    )
     record.add_argument("file", metavar="FILE", type=Path, help="a new file, for JSON lines")
     record.add_argument(
         "agent", metavar="package.module:attribute", nargs="?", help="an ADK agent, App or Runner; else the demo"
     )
-    replay = commands.add_parser("replay", help="a recording, served as a stream to this machine alone")
-    replay.add_argument("file", metavar="FILE", type=Path, help="what `record` or the page's inspector has written")
+    replay = commands.add_parser("replay", help="serve a recording as a stream, to this machine only")
+    replay.add_argument(
+        "file", metavar="FILE", type=Path, help="a file that `record` or the page's inspector has written"
+    )
     replay.add_argument("--port", type=int, default=8000)
     replay.add_argument("--speed", type=_positive, default=1.0, help="2 is twice as fast; pauses are cut to 0.2 s")
     for command in (demo, record):
@@ -65,15 +69,21 @@ def _parser() -> argparse.ArgumentParser:
     for command in (demo, serve, record):
         command.add_argument("--host", default="127.0.0.1")
         command.add_argument("--port", type=int, default=8000)
-        command.add_argument("--user-header", metavar="NAME", help="where an authenticating proxy puts the user")
         command.add_argument(
-            "--allow-origin", metavar="ORIGIN", action="append", default=[], help="a page elsewhere that may call"
+            "--user-header", metavar="NAME", help="the header in which an authenticating proxy passes the user"
+        )
+        command.add_argument(
+            "--allow-origin",
+            metavar="ORIGIN",
+            action="append",
+            default=[],
+            help="the origin of a page on another host that may call",
         )
         command.add_argument(
             "--database",
             metavar="URL",
             default="memory",
-            help="where chats and approvals outlive the process: sqlite+aiosqlite:///chats.db or postgresql+asyncpg://",
+            help="stores chats and approvals in a database: sqlite+aiosqlite:///chats.db or postgresql+asyncpg://",
         )
     return parser
 
@@ -102,7 +112,7 @@ def _import_agent(path: str) -> Any:
         module = importlib.import_module(module_name)
     except ModuleNotFoundError as error:
         if error.name is None or not f"{module_name}.".startswith(f"{error.name}."):
-            raise  # one of the agent's own imports: its author wants to see where
+            raise  # one of the agent's own imports failed: its author needs the traceback
         raise ConfigurationError(f"There is no module {module_name!r} here.") from None
     if not hasattr(module, attribute):
         raise ConfigurationError(f"The module {module_name!r} has no {attribute!r}.")
@@ -131,12 +141,12 @@ def _run(app: Any, options: argparse.Namespace, limits: Limits, end_runs: Callab
         print(f"adk-stream: page at http://{host}:{options.port}/", file=sys.stderr)
     print(f"adk-stream: chat API at http://{host}:{options.port}{PREFIX}", file=sys.stderr)
     server = UvicornServer(app, host=options.host, port=options.port, limits=limits, end_runs=end_runs)
-    with suppress(KeyboardInterrupt):  # which uvicorn passes on when all is closed
+    with suppress(KeyboardInterrupt):  # uvicorn raises it after everything is closed
         server.run()
 
 
 def _agent_name(agent: Any) -> str:
-    """Of an agent, an App or a Runner."""
+    """The name of an agent, or of the root agent of an App or a Runner."""
     root = getattr(agent, "root_agent", None) or getattr(agent, "agent", None) or agent
     return str(getattr(root, "name", ""))
 
@@ -153,25 +163,25 @@ def _bridge(agent: Any, user_id: UserId, options: argparse.Namespace) -> ChatBri
 
 
 def _open_sessions(agent: Any, url: str) -> "BaseSessionService | None":
-    """In the database of the approvals. A Runner brings its own."""
-    from .store.sql import SqlStore  # not before it is asked for: its packages are an extra
+    """A session service in the database of the approvals. A Runner has its own."""
+    from .store.sql import SqlStore  # only when it is needed: its packages are an extra
 
-    SqlStore(url)  # refuses what is no URL of ours, in our words
-    _look_into(url)
+    SqlStore(url)  # raises a ConfigurationError for URLs that are not supported
+    _require_connection(url)
     from google.adk.runners import Runner
     from google.adk.sessions import DatabaseSessionService
 
     return None if isinstance(agent, Runner) else DatabaseSessionService(url)
 
 
-def _look_into(url: str) -> None:
-    """Tell now what would otherwise fail with every request."""
+def _require_connection(url: str) -> None:
+    """Fail at the start, instead of with every request."""
     import sqlalchemy as sa
 
     try:
         parsed = sa.make_url(url)
         if parsed.get_backend_name() == "sqlite":
-            # Not with aiosqlite: after a failure its thread still reports to the loop, which may be closed by then.
+            # Not with aiosqlite: after a failure its thread still calls the event loop, which may be closed by then.
             engine = sa.create_engine(parsed.set(drivername="sqlite"))
             try:
                 sa.inspect(engine).get_table_names()
@@ -179,7 +189,7 @@ def _look_into(url: str) -> None:
                 engine.dispose()
         else:
             asyncio.run(_connect(parsed))
-    except Exception as error:  # whatever its driver raises
+    except Exception as error:  # each driver raises its own
         reason = str(getattr(error, "orig", None) or error).partition("\n")[0]
         raise ConfigurationError(f"The database cannot be used: {reason or type(error).__name__}") from None
 
@@ -201,6 +211,6 @@ def _recording(file: Path | None) -> AbstractContextManager[Recording | None]:
     try:
         return Recording(file)
     except FileExistsError:
-        raise ConfigurationError(f"{file} is there already: record into a new file.") from None
+        raise ConfigurationError(f"{file} exists already: record into a new file.") from None
     except OSError as error:
         raise ConfigurationError(f"{file} cannot be created: {error.strerror}") from None

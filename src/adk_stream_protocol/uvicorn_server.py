@@ -1,4 +1,4 @@
-"""The server behind the command: uvicorn, with the bounds that an application cannot set."""
+"""The server behind the command: uvicorn, with limits that an application cannot set."""
 
 import asyncio
 import math
@@ -11,18 +11,18 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from .limits import Limits
 
-_MAX_HEAD_BYTES = 64 * 1024  # of a request before its body: what most proxies take, twice
-_HEAD_S = 20  # for a request's head to arrive, and for the rest of a body that nobody wants
-_UNREAD_S = 60  # how long a client may take nothing of what is ready for it
-_MAX_CONNECTIONS = 1000  # more are answered by 503; operating systems give a process 1024 descriptors
-_PING_S = 20  # of a WebSocket: a silence after which the other side is asked, and given up after another
-_LOOK_S = 0.1  # between looks for a second signal
+_MAX_HEAD_BYTES = 64 * 1024  # of a request before its body: twice what most proxies accept
+_HEAD_S = 20  # for a request's head to arrive, and for the rest of a body after the response
+_UNREAD_S = 60  # how long a client may read nothing of a response that waits for it
+_MAX_CONNECTIONS = 1000  # further ones get a 503; operating systems give a process 1024 descriptors
+_PING_S = 20  # of a WebSocket: silence before a ping is sent, and then before the connection is closed
+_LOOK_S = 0.1  # between checks for a second signal
 
 _HEAD_TOO_LARGE = b"HTTP/1.1 431 Request Header Fields Too Large\r\ncontent-length: 0\r\nconnection: close\r\n\r\n"
 
 
 class BoundedHttp(HttpToolsProtocol):
-    """uvicorn's own protocol takes headers of any size, and waits for clients as long as they like."""
+    """Adds limits to uvicorn's own protocol, which takes headers of any size and waits for slow clients for ever."""
 
     def __init__(self, *arguments: Any, **options: Any) -> None:
         super().__init__(*arguments, **options)
@@ -60,7 +60,7 @@ class BoundedHttp(HttpToolsProtocol):
         self._is_in_head = False
         self._has_arrived()
         if len(self.url) + sum(len(name) + len(value) for name, value in self.headers) > _MAX_HEAD_BYTES:
-            raise ValueError("too large")  # which uvicorn answers by 400
+            raise ValueError("too large")  # uvicorn answers with 400
         super().on_headers_complete()
 
     def on_message_complete(self) -> None:
@@ -98,7 +98,7 @@ class BoundedHttp(HttpToolsProtocol):
 
 
 class UvicornServer(uvicorn.Server):
-    """Ends what runs before it waits for connections: their streams then come to a proper end."""
+    """Ends the runs before it waits for connections to close, so that their streams end properly."""
 
     def __init__(
         self, app: Any, *, host: str, port: int, limits: Limits, end_runs: Callable[[], Awaitable[None]]
@@ -112,7 +112,7 @@ class UvicornServer(uvicorn.Server):
             limit_concurrency=_MAX_CONNECTIONS,
             ws="websockets-sansio",
             ws_max_size=limits.max_body_bytes,
-            ws_per_message_deflate=False,  # a small frame that unpacks to megabytes
+            ws_per_message_deflate=False,  # a small frame could unpack to megabytes
             ws_ping_interval=_PING_S,
             ws_ping_timeout=_PING_S,
         )
@@ -121,6 +121,6 @@ class UvicornServer(uvicorn.Server):
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         ending = asyncio.ensure_future(self._end_runs())
-        while not ending.done() and not self.force_exit:  # which a second signal sets
+        while not ending.done() and not self.force_exit:  # a second signal sets it
             await asyncio.wait([ending], timeout=_LOOK_S)
         await super().shutdown(sockets)

@@ -94,7 +94,7 @@ def test_a_run_past_the_bridge_runs_no_gated_tool(recorded: str) -> None:
             if recorded == "approved":
                 await becomes(store, State.APPROVED)
             elif recorded == "forgotten":
-                store._approvals.pop(CHAT)  # pyright: ignore
+                store._records.pop(CHAT)  # pyright: ignore
             before = await states(store)
             await run_past_the_bridge(at, confirmed(at))
             assert till.paid == []
@@ -148,7 +148,7 @@ def test_the_lease_of_a_chat_is_not_enough_to_run_what_is_not_recorded_as_approv
                 "other arguments": {"arguments": {"amount": 6}, "state": State.APPROVED},
                 "other tool": {"tool": "tip", "state": State.APPROVED},
             }
-            store._approvals.pop(CHAT)  # pyright: ignore
+            store._records.pop(CHAT)  # pyright: ignore
             if record != "forgotten":
                 await store.add(msgspec.structs.replace(asked, **changes[record]))
             lease = await lease_of(at)

@@ -34,11 +34,11 @@ def test_an_approved_call_may_run_once() -> None:
         assert call.is_started
         assert gate.store.reads == 0
         assert call.record == await gate.stored()
-        assert (await gate.stored()).lease_token == gate.run.lease.token
+        assert (await gate.stored()).lease_token == gate.leased.lease.token
         assert [entry.state for entry in (await gate.store.audit(CHAT))[-2:]] == ["claimed", "started"]
-        assert gate.run.at_work == gate.run.unstored == {KEY}
+        assert gate.leased.at_work == gate.leased.unstored == {KEY}
         gate.store.clock.now += 29
-        assert await gate.store.renew(gate.run.lease, 1)
+        assert await gate.store.renew(gate.leased.lease, 1)
         again = gate.call()
         assert await again.take_up(PAY) == UNKNOWN
         assert not again.is_started
@@ -68,7 +68,7 @@ def test_what_nobody_has_approved_does_not_run() -> None:
         approved = await gate.change(state=State.APPROVED, approved=True)
         assert await call.take_up({"amount": 6}) == NOT_APPROVED
         assert call.record == approved
-        assert not gate.run.at_work
+        assert not gate.leased.at_work
         assert not call.is_started
         assert await call.take_up(PAY) is None
 
@@ -91,9 +91,9 @@ def test_a_call_that_is_gone_is_forgotten() -> None:
         gate = await Gate.opened()
         call = gate.call()
         await call.ask(hint=None, approval_id=None)
-        await gate.store.forget(gate.run.lease)
+        await gate.store.forget(gate.leased.lease)
         assert await call.take_up(PAY) == NOT_APPROVED
-        assert gate.run.records == {}
+        assert gate.leased.records == {}
 
     run(scenario())
 
@@ -108,8 +108,8 @@ def test_a_call_that_has_ended_is_told_and_does_not_run() -> None:
         gate.store.reads = 0
         assert await call.take_up(PAY) == DENIED
         assert gate.store.reads == 0
-        assert not gate.run.at_work
-        assert not gate.run.unstored
+        assert not gate.leased.at_work
+        assert not gate.leased.unstored
 
     run(scenario())
 
@@ -130,8 +130,8 @@ def test_a_call_that_another_run_has_is_told_as_it_stands(change: dict[str, Any]
         moved = await gate.change(**change)
         assert await call.take_up(PAY) == told
         assert call.record == moved
-        assert not gate.run.at_work
-        assert not gate.run.unstored
+        assert not gate.leased.at_work
+        assert not gate.leased.unstored
         assert not call.is_started
 
     run(scenario())
@@ -148,7 +148,7 @@ def test_a_call_of_a_chat_that_is_deleted_or_held_elsewhere_does_not_run() -> No
         assert (await gate.stored()).state is State.APPROVED
         await gate.store.forget(other)
         assert await call.take_up(PAY) == ELSEWHERE
-        assert gate.run.records == {}
+        assert gate.leased.records == {}
 
     run(scenario())
 
@@ -160,8 +160,8 @@ def test_a_store_that_fails_at_the_start_leaves_nothing_at_work() -> None:
         gate.store.failures = [StoreUnavailable()]
         with pytest.raises(StoreUnavailable):
             await call.take_up(PAY)
-        assert not gate.run.at_work
-        assert not gate.run.unstored
+        assert not gate.leased.at_work
+        assert not gate.leased.unstored
         assert (await gate.stored()).state is State.APPROVED
         assert call.record == await gate.stored()
 
@@ -175,13 +175,13 @@ def test_a_call_that_is_stopped_while_its_start_is_written_has_not_run() -> None
         gate.store.is_free.clear()
         task = asyncio.create_task(call.take_up(PAY))
         await asyncio.sleep(0.1)
-        assert gate.run.at_work == gate.run.unstored == {KEY}
+        assert gate.leased.at_work == gate.leased.unstored == {KEY}
         task.cancel()
         gate.store.is_free.set()
         with pytest.raises(asyncio.CancelledError):
             await task
-        assert not gate.run.at_work
-        assert not gate.run.unstored
+        assert not gate.leased.at_work
+        assert not gate.leased.unstored
         assert not call.is_started
         stored = await gate.stored()
         told = {"error": "This call was not run: it was stopped before it began."}
@@ -259,10 +259,10 @@ def test_the_end_of_a_call_whose_chat_is_deleted_is_unknown() -> None:
     async def scenario() -> None:
         gate = await Gate.opened()
         call = await gate.started()
-        await gate.store.forget(gate.run.lease)
+        await gate.store.forget(gate.leased.lease)
         began = asyncio.get_running_loop().time()
         assert await call.finish({"paid": 5}, {}) == UNKNOWN
-        assert gate.run.records == {}
+        assert gate.leased.records == {}
         assert asyncio.get_running_loop().time() == began
 
     run(scenario())
@@ -317,7 +317,7 @@ def test_the_end_of_a_call_without_a_record_is_unknown() -> None:
         call = gate.call()
         gate.store.is_failing_reads = True
         assert await call.finish({"paid": 5}, {}) == UNKNOWN
-        assert gate.run.records == {}
+        assert gate.leased.records == {}
 
     run(scenario())
 

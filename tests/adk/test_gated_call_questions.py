@@ -44,7 +44,7 @@ def test_a_question_is_written_down_as_a_person_will_see_it() -> None:
         )
         assert call.record is not None
         assert call.record.delivered is False
-        assert gate.run.unasked == {KEY}
+        assert gate.leased.unasked == {KEY}
 
     run(scenario())
 
@@ -56,7 +56,7 @@ def test_a_question_of_our_own_has_an_id_and_the_policys_hint() -> None:
         assert await call.ask(hint="Pay?", approval_id="a1") is None
         stored = await gate.stored()
         assert (stored.approval_id, stored.hint, stored.asked_payload) == ("a1", "Really?", None)
-        assert gate.run.unasked == set()
+        assert gate.leased.unasked == set()
 
     run(scenario())
 
@@ -69,7 +69,7 @@ def test_a_browsers_call_has_its_time_from_now_on() -> None:
         stored, now = await gate.stored(), gate.store.clock.now
         assert (stored.executor, stored.state, stored.output_schema) == ("browser", State.APPROVED, SCHEMA)
         assert (stored.deadline, stored.browser_deadline, stored.approval_id) == (None, now + 10, None)
-        assert gate.run.unasked == set()
+        assert gate.leased.unasked == set()
 
     run(scenario())
 
@@ -84,7 +84,7 @@ def test_a_browsers_call_that_is_to_be_approved_waits_for_the_person_first(hints
         assert (stored.executor, stored.state, stored.output_schema) == ("browser", State.PENDING, SCHEMA)
         assert (stored.deadline, stored.browser_deadline, stored.approval_id) == (now + 100, None, "a1")
         assert stored.hint == hints.get("pay")
-        assert gate.run.unasked == set()
+        assert gate.leased.unasked == set()
 
     run(scenario())
 
@@ -111,7 +111,7 @@ def test_what_cannot_be_shown_is_not_asked() -> None:
         assert await large.open_for_browser(tool, approval_id=None) == (
             "This call was not run: a browser cannot hold an integer beyond 2^53 exactly. Send it as a string."
         )
-        assert gate.run.records == {}
+        assert gate.leased.records == {}
 
     run(scenario())
 
@@ -120,12 +120,12 @@ def test_an_id_is_used_once() -> None:
     async def scenario() -> None:
         gate = await Gate.opened()
         assert await gate.call().ask(hint=None, approval_id=None) is None
-        first = gate.run.records[KEY]
-        gate.run.unasked.clear()
+        first = gate.leased.records[KEY]
+        gate.leased.unasked.clear()
         refusal = await gate.call({"amount": 6}).ask(hint=None, approval_id=None)
         assert refusal == "This call was not run: an earlier call of this turn has its id."
-        assert gate.run.records == {KEY: first}
-        assert gate.run.unasked == set()
+        assert gate.leased.records == {KEY: first}
+        assert gate.leased.unasked == set()
 
     run(scenario())
 
@@ -136,7 +136,7 @@ def test_what_cannot_be_written_is_not_asked(at: str, caplog: pytest.LogCaptureF
         gate = await Gate.opened()
         gate.store.is_failing_reads, gate.store.failures = at == "read", [StoreUnavailable()]
         assert await gate.call().ask(hint=None, approval_id=None) == DOWN
-        assert gate.run.records == {}
+        assert gate.leased.records == {}
 
     run(scenario())
     assert logged(caplog) == ["the store is down: call 1 of chat c1 was not run"]
@@ -146,7 +146,7 @@ def test_a_stop_finds_what_is_written_and_what_is_known_the_same() -> None:
     async def scenario() -> None:
         gate = await Gate.opened()
         await stopped_while_the_store_is_busy(gate, gate.call().ask(hint=None, approval_id=None))
-        assert gate.run.records[KEY] == await gate.stored()
+        assert gate.leased.records[KEY] == await gate.stored()
 
     run(scenario())
 

@@ -27,7 +27,7 @@ def test_it_begins_with_what_the_store_knew() -> None:
     assert leased.key == CHAT
     assert leased.records == {FIRST: first, SECOND: second}
     assert leased.known() == Snapshot([first, second], 5.0)
-    assert (leased.prepared, leased.message_id, leased.live) == (None, None, None)
+    assert (leased.prepared, leased.message_id, leased.live_observer) == (None, None, None)
     assert not leased.delivered
     assert not leased.unasked
     assert not leased.at_work

@@ -48,7 +48,8 @@ UNKNOWN = "The server stopped while this call was running. Whether it took effec
 
 def logged(caplog: pytest.LogCaptureFixture) -> list[str]:
     """What the gate tells whoever runs the server."""
-    return [record.getMessage() for record in caplog.records if record.name == "adk_stream_protocol.adk.calls.gate"]
+    modules = [f"adk_stream_protocol.adk.calls.{name}" for name in ("gate", "gate_steps")]
+    return [record.getMessage() for record in caplog.records if record.name in modules]
 
 
 def hints_of(at: Page) -> list[str | None]:
@@ -174,7 +175,7 @@ def test_a_question_that_was_forgotten_meanwhile_comes_to_nothing(family: str, k
         till, tool = payment(kind)
         async with live_page([call("pay", amount=5)], "Not paid.", family=family, tools=(tool,)) as at:
             await at.say("Pay.")
-            at.world.store._approvals.pop(CHAT)
+            at.world.store._records.pop(CHAT)
             assert (await at.unasked_turn()).text == "Not paid."
             assert told_results(at.model) == [NOT_APPROVED]
             assert till.paid == []

@@ -49,6 +49,24 @@ class Target(NamedTuple):
         return parent.joinpath(*self.module.split(".")).with_suffix(".py")
 
 
+GATE_TESTS = [
+    "tests/adk/test_gate.py",
+    "tests/adk/test_gate_record.py",
+    "tests/adk/test_gate_failures.py",
+    "tests/adk/test_gate_plugins.py",
+    "tests/adk/test_unanswerable_nodes.py",
+    "tests/adk/test_client_tools.py",
+    "tests/adk/test_repeated_call_ids.py",
+    "tests/live/test_live_approvals.py",
+    "tests/live/test_live_tool_kinds.py",
+    "tests/live/test_live_tools_beside.py",
+    "tests/live/test_live_agents.py",
+    "tests/live/test_live_browser_tools.py",
+    "tests/live/test_live_refusals.py",
+    "tests/live/test_live_gate.py",
+    "tests/live/test_live_agent_tools.py",
+]
+
 TARGETS = {
     "approvals": Target(
         "adk_stream_protocol.protocol.call_record",
@@ -70,7 +88,7 @@ TARGETS = {
     ),
     "leased_chat": Target(
         "adk_stream_protocol.adk.calls.leased_chat",
-        ["tests/adk/test_leased_chat.py", "tests/adk/test_gate_keys.py"],
+        ["tests/adk/test_leased_chat.py", "tests/adk/test_idempotency.py"],
     ),
     "session_calls": Target(
         "adk_stream_protocol.adk.calls.session_calls",
@@ -95,27 +113,11 @@ TARGETS = {
         "adk_stream_protocol.chat.leases",
         ["tests/test_leases.py", "tests/test_leases_kept.py", "tests/test_answers_runs.py"],
     ),
-    "gate": Target(
-        "adk_stream_protocol.adk.calls.gate",
-        [
-            "tests/adk/test_gate.py",
-            "tests/adk/test_gate_record.py",
-            "tests/adk/test_gate_failures.py",
-            "tests/adk/test_gate_keys.py",
-            "tests/adk/test_gate_plugins.py",
-            "tests/adk/test_gate_nodes.py",
-            "tests/adk/test_client_tools.py",
-            "tests/adk/test_repeated_call_ids.py",
-            "tests/live/test_live_approvals.py",
-            "tests/live/test_live_tool_kinds.py",
-            "tests/live/test_live_tools_beside.py",
-            "tests/live/test_live_agents.py",
-            "tests/live/test_live_browser_tools.py",
-            "tests/live/test_live_refusals.py",
-            "tests/live/test_live_gate.py",
-            "tests/live/test_live_agent_tools.py",
-        ],
-    ),
+    "gate": Target("adk_stream_protocol.adk.calls.gate", GATE_TESTS),
+    "gate_steps": Target("adk_stream_protocol.adk.calls.gate_steps", GATE_TESTS),
+    "live_gate": Target("adk_stream_protocol.adk.calls.live_gate", GATE_TESTS),
+    "unanswerable": Target("adk_stream_protocol.adk.calls.unanswerable", GATE_TESTS),
+    "idempotency": Target("adk_stream_protocol.adk.calls.idempotency", ["tests/adk/test_idempotency.py"]),
 }
 
 

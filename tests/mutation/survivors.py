@@ -22,7 +22,7 @@ EQUIVALENT: dict[str, dict[str, str]] = {
         "for part in parts) -> (not any((part.function_call and part.function_call.id for part in parts)))": (
             "Without content there are no parts; the condition is there for the type checker."
         ),
-        "CallIds._look_through: call.id -> True": (
+        "CallIds._read_session: call.id -> True": (
             "A call without an id is given none, so that nobody asks whether None is taken."
         ),
     },
@@ -50,12 +50,12 @@ EQUIVALENT: dict[str, dict[str, str]] = {
     "resumption": {
         "Resumption: frozen=True -> **{}": _CHANGED_BY_NOBODY,
         "Resumption: True -> (False)": _CHANGED_BY_NOBODY,
-        "parking_events: by_alias=True -> **{}": _NO_ALIAS,
-        "parking_events: True -> (False) (2)": _NO_ALIAS,
-        "parking_events: by_alias=True -> **{} (2)": _NO_ALIAS,
-        "parking_events: True -> (False) (3)": _NO_ALIAS,
-        'parking_events: call.approval_id or "" -> (call.approval_id)': _FOR_THE_TYPE_CHECKER,
-        "parking_events: \"\" -> ('mutant') (2)": _FOR_THE_TYPE_CHECKER,
+        "question_events: by_alias=True -> **{}": _NO_ALIAS,
+        "question_events: True -> (False) (2)": _NO_ALIAS,
+        "question_events: by_alias=True -> **{} (2)": _NO_ALIAS,
+        "question_events: True -> (False) (3)": _NO_ALIAS,
+        'question_events: call.approval_id or "" -> (call.approval_id)': _FOR_THE_TYPE_CHECKER,
+        "question_events: \"\" -> ('mutant') (2)": _FOR_THE_TYPE_CHECKER,
     },
     "leased_chat": {
         'call_keys: tool_context.function_call_id or "" -> (tool_context.function_call_id)': _ALWAYS_HAS_AN_ID,
@@ -101,23 +101,21 @@ EQUIVALENT: dict[str, dict[str, str]] = {
         'ChatLeases._lose: name="adk-stream lost run" -> **{}': _FOR_READERS,
         "ChatLeases._lose: \"adk-stream lost run\" -> ('adk-stream lost runmutant')": _FOR_READERS,
     },
-    "gate": {
-        "ApprovalGate._after_decision: decided is None -> False": (
-            "Whoever takes up a call looks for its record again, and refuses in the same words where there is none."
-        ),
-        "ApprovalGate._after_tool: run is not None and run.live is not None -> (run.live is not None)": (
-            "Without a run the question was refused two lines before; the condition is there for the type checker."
-        ),
-        "ApprovalGate._after_tool: dict(tool_context.actions.state_delta) -> (tool_context.actions.state_delta)": (
+    "gate_steps": {
+        "record_result: dict(tool_context.actions.state_delta) -> (tool_context.actions.state_delta)": (
             "The state is written as JSON before anything else can change it."
         ),
-        "ApprovalGate.on_tool_error_callback: None -> ('mutant')": (
-            "Nobody but the run that is stopped holds the call, and no lease has that token."
+    },
+    "live_gate": {
+        "_take_up_when_approved: decided is None -> False": (
+            "Whoever takes up a call looks for its record again, and refuses in the same words where there is none."
         ),
-        '_take_back_question: tool_context.function_call_id or "" -> (tool_context.function_call_id)': (
-            _ALWAYS_HAS_AN_ID
-        ),
-        "_take_back_question: \"\" -> ('mutant')": _ALWAYS_HAS_AN_ID,
+    },
+    "unanswerable": {
+        'withdraw_question: tool_context.function_call_id or "" -> (tool_context.function_call_id)': _ALWAYS_HAS_AN_ID,
+        "withdraw_question: \"\" -> ('mutant')": _ALWAYS_HAS_AN_ID,
+    },
+    "idempotency": {
         'idempotency_key: found.name or "" -> (found.name)': _ALWAYS_HAS_A_NAME,
         "idempotency_key: \"\" -> ('mutant')": _ALWAYS_HAS_A_NAME,
     },

@@ -9,6 +9,7 @@ import pytest
 
 from adk_stream_protocol.errors import ConfigurationError
 from adk_stream_protocol.store import open_store
+from adk_stream_protocol.store.base import STORE_CONTRACT_VERSION, Store
 from adk_stream_protocol.store.memory import MemoryStore
 from adk_stream_protocol.store.sql import SqlStore
 from store.stores import CHAT, asked
@@ -16,6 +17,7 @@ from support.conversations import run
 
 SQLITE = "sqlite+aiosqlite:///file.db"
 POSTGRES = "postgresql+asyncpg://user:password@host/database"
+IN_MEMORY = "A SQLite database in memory belongs to a single connection: use 'memory' for a store in memory."
 WHAT_TO_INSTALL = r"pip install 'adk-stream-protocol\[sql\]'"
 
 
@@ -44,6 +46,40 @@ def test_a_store_of_ones_own_is_used_as_it_is() -> None:
     assert open_store(mine) is mine
 
 
+class WithoutVersion(MemoryStore):
+    contract_version = None  # pyright: ignore[reportAssignmentType]
+
+
+class OfAnotherVersion(MemoryStore):
+    contract_version = 2
+
+
+class Delegating:
+    """Has every method of a store, and never says which version of the contract it keeps."""
+
+    def __getattr__(self, name: str) -> Any:
+        if name == "contract_version":
+            raise AttributeError(name)
+        return getattr(MemoryStore(), name)
+
+
+@pytest.mark.parametrize(
+    ("given", "version"), [(WithoutVersion(), None), (OfAnotherVersion(), 2), (Delegating(), None)], ids=repr
+)
+def test_a_store_of_another_version_of_the_contract_is_refused(given: Any, version: int | None) -> None:
+    with pytest.raises(ConfigurationError) as raised:
+        open_store(given)
+    assert str(raised.value) == (
+        f"The contract_version of {type(given).__name__} is {version}, and this release needs a store with version 1."
+    )
+
+
+@pytest.mark.parametrize("store", [MemoryStore(), SqlStore(SQLITE)], ids=["memory", "sql"])
+def test_the_stores_of_the_package_keep_the_contract_of_their_release(store: Store) -> None:
+    assert store.contract_version == STORE_CONTRACT_VERSION == 1
+    assert open_store(store) is store
+
+
 @pytest.mark.parametrize(
     "given", [None, 1, object(), MemoryStore, SqlStore, {"url": SQLITE}, Path("chats.db")], ids=str
 )
@@ -68,14 +104,14 @@ def test_whatever_else_is_refused(given: Any) -> None:
             f"A store at mysql+aiomysql:// is not supported. Use {SQLITE} or {POSTGRES}.",
         ),
         ("nosuch://ann:hunter2@db/chats", f"A store at nosuch:// is not supported. Use {SQLITE} or {POSTGRES}."),
-        ("hunter2", f"A store is given as 'memory', {SQLITE} or {POSTGRES}."),
-        ("ann:hunter2@db/chats", f"A store is given as 'memory', {SQLITE} or {POSTGRES}."),
-        ("postgresql+asyncpg://ann:hunter2@db:port/chats", f"A store is given as 'memory', {SQLITE} or {POSTGRES}."),
-        ("", f"A store is given as 'memory', {SQLITE} or {POSTGRES}."),
-        ("sqlite+aiosqlite://", "A database in memory is a single connection's. Say 'memory' for such a store."),
+        ("hunter2", f"A store is 'memory', {SQLITE} or {POSTGRES}."),
+        ("ann:hunter2@db/chats", f"A store is 'memory', {SQLITE} or {POSTGRES}."),
+        ("postgresql+asyncpg://ann:hunter2@db:port/chats", f"A store is 'memory', {SQLITE} or {POSTGRES}."),
+        ("", f"A store is 'memory', {SQLITE} or {POSTGRES}."),
+        ("sqlite+aiosqlite://", IN_MEMORY),
         (
             "sqlite+aiosqlite:///:memory:",
-            "A database in memory is a single connection's. Say 'memory' for such a store.",
+            IN_MEMORY,
         ),
     ],
 )

@@ -62,9 +62,9 @@ class Recorder(MemoryStore):
 class Gate:
     """The gate of one chat, which a run holds."""
 
-    def __init__(self, store: Recorder, run: LeasedChat) -> None:
-        self.store, self.run = store, run
-        run.message_id, run.prepared = "m1", {"model": "large"}
+    def __init__(self, store: Recorder, leased: LeasedChat) -> None:
+        self.store, self.leased = store, leased
+        leased.message_id, leased.prepared = "m1", {"model": "large"}
 
     @classmethod
     async def opened(cls) -> "Gate":
@@ -79,7 +79,7 @@ class Gate:
             store=self.store,
             policy=policy,
             lease_s=30,
-            run=self.run,
+            leased=self.leased,
             key=KEY,
             tool=tool or FunctionTool(pay),
             arguments=arguments,
@@ -100,9 +100,9 @@ class Gate:
         call = self.call()
         assert await call.ask(hint=None, approval_id=None) is None
         now = self.store.clock.now
-        new = call_record.decide(self.run.records[KEY], by="ann", approved=True, now=now)
-        assert await self.store.compare_and_set(self.run.records[KEY], new)
-        self.run.records[KEY] = new
+        new = call_record.decide(self.leased.records[KEY], by="ann", approved=True, now=now)
+        assert await self.store.compare_and_set(self.leased.records[KEY], new)
+        self.leased.records[KEY] = new
         return call
 
     async def started(self) -> GatedCall:

@@ -1,4 +1,4 @@
-"""One chat of one user, as ADK keeps it: a session, and the artifacts beside it."""
+"""One chat of one user, as ADK stores it: a session, and its artifacts."""
 
 import asyncio
 import logging
@@ -20,7 +20,7 @@ from .translate.translator import ArtifactFile
 
 logger = logging.getLogger(__name__)
 
-_LOOKUPS_AT_ONCE = 8  # of artifacts, which may lie in a bucket
+_LOOKUPS_AT_ONCE = 8  # of artifacts, which may be in a bucket on the network
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -30,15 +30,15 @@ class MessageIds:
     user_message_id: str | None
     message_id: str | None
     ended_by: str | None = None
-    """On an event of ours at the end of a run that did not come to its own: `stop`, `failure`, or a limit."""
+    """On an event that the bridge adds when a run was ended from outside: `stop`, `failure`, or a limit."""
     failure: str | None = None
-    """What the client was told of it."""
+    """The error text that the client got for it."""
     step: str | None = None
-    """In a live session, whose events all have ids of their own: the model call that an event is of."""
+    """In a live session, where every event has an id of its own: the model call that an event belongs to."""
     said: str | None = None
-    """A digest of what the user said, by which a repeated request is known again."""
+    """A digest of what the user said, by which a repeated request is recognized."""
     approval_style: ApprovalStyle | None = None
-    """How the answer is shown; the history shows it in the same way."""
+    """How approvals are shown in the answer; the history shows them in the same way."""
     send_state: Sequence[str] | None = None
     send_nodes: bool | None = None
 
@@ -56,7 +56,7 @@ def _notes(event: Event) -> Mapping[str, Any]:
 
 
 def message_id_of(event: Event) -> str:
-    """The assistant's message that an event belongs to. Answers to other clients than ours have none of their own."""
+    """The assistant's message that an event belongs to. Events of runs without this bridge have no such id."""
     return _notes(event).get("message_id") or f"msg-{event.invocation_id}"
 
 
@@ -65,7 +65,7 @@ def user_message_id_of(event: Event) -> str | None:
 
 
 async def kept_events(events: list[Event], share: LoopShare) -> list[Event]:
-    """The events without those that a rewind took back."""
+    """The events without those that a rewind removed."""
     first_of_invocation: dict[str, int] = {}
     for place, event in enumerate(events):
         await share.give_way()
@@ -84,7 +84,7 @@ async def kept_events(events: list[Event], share: LoopShare) -> list[Event]:
 
 
 async def find_event(events: Sequence[Event], is_meant: Callable[[Event], bool]) -> Event | None:
-    """The first that is."""
+    """The first event for which `is_meant` is true."""
     share = LoopShare()
     for event in events:
         await share.give_way()
@@ -94,13 +94,13 @@ async def find_event(events: Sequence[Event], is_meant: Callable[[Event], bool])
 
 
 def before_invocation(events: list[Event], invocation_id: str) -> list[Event]:
-    """What a rewind leaves."""
+    """The events that a rewind to before this invocation leaves."""
     place = next((place for place, event in enumerate(events) if event.invocation_id == invocation_id), len(events))
     return events[:place]
 
 
 async def find_repeated(events: list[Event], ids: MessageIds) -> tuple[str, bool] | None:
-    """The answer to a message that the session has already, and whether it said the same."""
+    """If the session has this user message already: the id of the answer to it, and whether it said the same."""
     share = LoopShare()
     for event in reversed(events):
         await share.give_way()
@@ -109,13 +109,13 @@ async def find_repeated(events: list[Event], ids: MessageIds) -> tuple[str, bool
         stored = MessageIds.of(event)
         if stored.message_id is not None:
             if not any(kept is event for kept in await kept_events(events, share)):
-                return None  # it was taken back
+                return None  # a rewind removed it
             return stored.message_id, stored.said is None or stored.said == ids.said
     return None
 
 
 def _may_be_file_name(name: str) -> bool:
-    """Services that keep files under their names fail at what no file system takes."""
+    """Artifact services that use the names for files fail at names that no file system takes."""
     return "\0" not in name and len(name) <= 1000 and all(len(piece.encode()) <= 255 for piece in name.split("/"))
 
 
@@ -131,7 +131,7 @@ class Chat:
     user_id: str
     chat_id: str
     files_url: str
-    """Below which the client finds its files."""
+    """The URL below which the client finds its files."""
     control_flow: ControlFlow | None = None
 
     @property
@@ -150,8 +150,8 @@ class Chat:
         try:
             return await self.runner.session_service.get_session(**self._key)
         except ValueError as error:
-            # How Vertex AI says that the session is another user's. Kinds of ValueError, such as that of Pydantic, tell
-            # of other troubles.
+            # Vertex AI raises a plain ValueError if the session is another user's. Subclasses, such as Pydantic's, mean
+            # other errors.
             if type(error) is not ValueError:
                 raise
             return None
@@ -163,7 +163,7 @@ class Chat:
         await self.runner.session_service.delete_session(**self._key)
 
     async def delete_files(self) -> None:
-        """The artifacts that are the chat's alone."""
+        """Delete the chat's own artifacts, not those that the user's chats share."""
         service = self.runner.artifact_service
         if service is not None:
             for filename in await service.list_artifact_keys(**self._key):
@@ -171,7 +171,7 @@ class Chat:
                     await service.delete_artifact(**self._key, filename=filename)
 
     async def append(self, events: Sequence[Event], session: Session | None = None) -> None:
-        """`session`: if it was just loaded."""
+        """`session`: the chat's session, if the caller has just loaded it."""
         if events and session is None:
             session = await self.load()
         if session is not None:
@@ -184,7 +184,7 @@ class Chat:
             await self.runner.rewind_async(
                 user_id=self.user_id, session_id=self.chat_id, rewind_before_invocation_id=invocation_id
             )
-        except Exception:  # each session service has its own for it
+        except Exception:  # each session service raises its own
             session = await self.load()
             if session is not None and any(event.invocation_id == invocation_id for event in session.events):
                 raise
@@ -192,7 +192,7 @@ class Chat:
         return True
 
     async def files(self, delta: Mapping[str, int]) -> dict[str, ArtifactFile] | None:
-        """Where the artifacts that an event names are to be found, by file name."""
+        """Where the client finds the artifacts that an event names, by file name."""
         return (await self.files_of([delta]))[0]
 
     async def files_of(self, deltas: Sequence[Mapping[str, int]]) -> list[dict[str, ArtifactFile] | None]:
@@ -206,7 +206,7 @@ class Chat:
             try:
                 async with at_once:
                     saved = await service.get_artifact_version(**self._key, filename=filename, version=version)
-            except Exception as error:  # the bytes can be asked for later; what was done must be told now
+            except Exception as error:  # the client can ask for the bytes later, but the event must be emitted now
                 logger.error("an artifact was not looked up: %s", type(error).__qualname__)
                 saved = None
             media_type = (saved.mime_type if saved else None) or "application/octet-stream"

@@ -1,4 +1,4 @@
-"""The demo agent: on Gemini where credentials are set, else on the offline model."""
+"""The demo agent: on Gemini if credentials are set, else on the offline model."""
 
 import os
 from collections.abc import AsyncGenerator
@@ -38,7 +38,7 @@ a tool again because it was denied or failed, unless the user asks for it.
 
 
 class DemoGemini(Gemini):
-    """Chats with one model and speaks with another: those of Gemini that chat have no live sessions."""
+    """Uses one model for chats and another for live sessions: models of Gemini that chat have no live sessions."""
 
     @asynccontextmanager
     async def connect(self, llm_request: LlmRequest) -> AsyncGenerator[BaseLlmConnection]:
@@ -52,7 +52,7 @@ def build_agent(model: str | BaseLlm | None = None) -> LlmAgent:
     thinking: types.GenerateContentConfig | None = None
     if model is None and _gemini_is_configured():
         model = DemoGemini(model=GEMINI_MODEL)
-        # Only for the model that we know to think: others refuse the setting.
+        # Only for this model, which is known to think: others refuse the setting.
         thinking = types.GenerateContentConfig(thinking_config=types.ThinkingConfig(include_thoughts=True))
     return LlmAgent(
         name="demo_agent",
@@ -70,7 +70,7 @@ def build_app(model: str | BaseLlm | None = None) -> App:
 
 
 def demo_run_config(app: App) -> RunConfig | None:
-    """The offline model can write in live mode; live models of Gemini only speak."""
+    """Text in live mode for the offline model. Live models of Gemini only speak."""
     is_offline = isinstance(app.root_agent, LlmAgent) and isinstance(app.root_agent.model, OfflineModel)
     return RunConfig(response_modalities=[types.Modality.TEXT]) if is_offline else None
 
@@ -78,6 +78,6 @@ def demo_run_config(app: App) -> RunConfig | None:
 def _gemini_is_configured() -> bool:
     if os.environ.get("GOOGLE_API_KEY") or os.environ.get("GEMINI_API_KEY"):
         return True
-    # The two names of one switch; google-genai reads it in exactly this way.
+    # Two names of one setting, read exactly as google-genai reads it.
     switches = ("GOOGLE_GENAI_USE_VERTEXAI", "GOOGLE_GENAI_USE_ENTERPRISE")
     return any(os.environ.get(switch, "").lower() in ("true", "1") for switch in switches)

@@ -1,4 +1,4 @@
-"""Who is who where nobody logs in: on the loopback of a developer's machine, and only there."""
+"""Who the user is where nobody logs in: only on the loopback interface of a developer's machine."""
 
 import hashlib
 import hmac
@@ -11,12 +11,12 @@ GUEST = "guest"
 
 
 class LoopbackIdentity:
-    """The header `x-demo-user` (on a WebSocket, which has no headers of the page's own, the query `user`), else the
-    cookie that the page at `/` has set and only we can have signed, else a guest whom all others share."""
+    """The user is named by the header `x-demo-user`, or on a WebSocket by the query `user`, since a page cannot set
+    headers there. Else by the signed cookie that the page at `/` sets. Everybody else is the same guest."""
 
     def __init__(self, database: str | None = None) -> None:
-        """`database`: where chats are kept. Whoever may see that may be anybody here, so that its name is secret enough
-        for a key which outlives the process, as the chats do."""
+        """`database`: the URL of the chats' database. The key for the cookies is made from it, so that cookies stay
+        valid as long as the chats exist. It is secret enough: whoever can read it here could be any user anyway."""
         self._key = hashlib.sha256(database.encode()).digest() if database else secrets.token_bytes(32)
 
     def __call__(self, connection: HTTPConnection) -> str:
@@ -42,7 +42,7 @@ class LoopbackIdentity:
 
 
 class HeaderIdentity:
-    """A header that the proxy in front sets after it has authenticated the user."""
+    """The user is named by a header that a proxy sets after it has authenticated the user."""
 
     def __init__(self, name: str) -> None:
         self._name = name

@@ -1,4 +1,4 @@
-"""The offline model in live mode: what is written is answered as in request mode, what is spoken is repeated."""
+"""The offline model in live mode: it answers text as in request mode, and repeats speech."""
 
 import asyncio
 import math
@@ -15,12 +15,12 @@ from ..testing.live_session import LiveSession, Received
 
 VOICE_RATE = 24_000
 _TONE_SAMPLES = VOICE_RATE * 5 // 1000  # 5 ms for each word
-_TONES_HZ = (400, 600, 800, 1000)  # whole periods in 5 ms, so that no word ends with a click
+_TONES_HZ = (400, 600, 800, 1000)  # with whole periods in 5 ms, so that no word ends with a click
 _TONE_LOUDNESS = 6_000  # of 32,767
 
-_LOUDEST_SILENCE = 300  # of 32,767, as a microphone in a quiet room is not at zero
+_LOUDEST_SILENCE = 300  # of 32,767: a microphone in a quiet room does not give zeros
 _PAUSE_THAT_ENDS_SPEECH_S = 0.5
-_LONGEST_SPEECH_S = 60  # what a forgotten microphone may fill memory with
+_LONGEST_SPEECH_S = 60  # a microphone that is left on must not fill the memory
 _PIECE_S = 0.1
 
 Respond = Callable[[Sequence[types.Content]], AsyncGenerator[LlmResponse, None]]
@@ -28,9 +28,10 @@ Respond = Callable[[Sequence[types.Content]], AsyncGenerator[LlmResponse, None]]
 
 @dataclass(eq=False)
 class _Turn:
-    """What was known when the user wrote, and all that came of it.
+    """The conversation when the user wrote, and what followed from it.
 
-    An approval may take long, and the user may write something else meanwhile: the response still belongs here.
+    An approval may take long, and the user may write something else meanwhile. The response to the call still belongs
+    to this turn.
     """
 
     contents: list[types.Content]
@@ -38,7 +39,7 @@ class _Turn:
 
 
 class _Speech:
-    """What the user is saying: between the signals of a client that gives them, else until a pause."""
+    """What the user is saying: between the start and end signals of the client if it sends them, else until a pause."""
 
     def __init__(self, *, has_signals: bool = False) -> None:
         self.has_begun = has_signals
@@ -71,7 +72,7 @@ class _Speech:
 
 
 class OfflineConversation:
-    """One live session. `respond` streams the answer to a conversation as in request mode."""
+    """One live session. `respond` streams the answer to a conversation, as in request mode."""
 
     def __init__(self, session: LiveSession, respond: Respond, *, voice_piece_delay: float) -> None:
         self._session = session
@@ -85,7 +86,7 @@ class OfflineConversation:
         self._to_say: asyncio.Queue[Callable[[], Awaitable[None]]] = asyncio.Queue()
         self._saying: asyncio.Task[None] | None = None
 
-    async def hold(self) -> None:
+    async def converse(self) -> None:
         async with asyncio.TaskGroup() as group:
             speaker = group.create_task(self._speak(group))
             await self._listen()
@@ -187,7 +188,7 @@ class OfflineConversation:
             await self._session.output_transcript(part.text)
         else:
             await self._session.say(part.text, thought=bool(part.thought))
-        await self._session.taken()  # so that little has to be taken back when the user cuts in
+        await self._session.taken()  # so that little has to be discarded when the user interrupts
 
     # -- speech --------------------------------------------------------------------------------------------------------
 
@@ -207,11 +208,11 @@ class OfflineConversation:
     async def _repeat(self, speech: _Speech) -> None:
         samples, rate = speech.samples, speech.rate
         length = f"{len(samples) * 1000 // (2 * rate)} ms"
-        heard, told = f"speech of {length}", f"You spoke for {length}."
+        heard, reply = f"speech of {length}", f"You spoke for {length}."
         self._known.append(types.Content(role="user", parts=[types.Part(text=heard)]))
-        self._known.append(types.Content(role="model", parts=[types.Part(text=told)]))
+        self._known.append(types.Content(role="model", parts=[types.Part(text=reply)]))
         await self._session.input_transcript(heard, finished=True)
-        words = iter(re.findall(r"\S+\s*", told))
+        words = iter(re.findall(r"\S+\s*", reply))
         piece = 2 * int(rate * _PIECE_S)
         for start in range(0, len(samples), piece):
             await self._session.audio(samples[start : start + piece], rate)
@@ -225,14 +226,14 @@ class OfflineConversation:
 
 
 def tone(word: str) -> bytes:
-    """The voice of a word: always the same few milliseconds of a tone."""
+    """The voice for a word: a few milliseconds of a tone, always the same for the same word."""
     step = 2 * math.pi * _TONES_HZ[len(word.encode()) % len(_TONES_HZ)] / VOICE_RATE
     samples = [round(_TONE_LOUDNESS * math.sin(step * position)) for position in range(_TONE_SAMPLES)]
     return struct.pack(f"<{len(samples)}h", *samples)
 
 
 def _length_of_sound(data: bytes) -> int:
-    """How many bytes there are up to the last sample that is not silence."""
+    """The number of bytes up to the last sample that is not silence."""
     samples = struct.unpack(f"<{len(data) // 2}h", data[: len(data) // 2 * 2])
     for position in range(len(samples) - 1, -1, -1):
         if abs(samples[position]) > _LOUDEST_SILENCE:
@@ -249,6 +250,6 @@ def _parts(response: LlmResponse) -> list[types.Part]:
 
 
 def _without_response(content: types.Content, call_id: str | None) -> types.Content:
-    """A tool may respond again, and the last response counts."""
+    """The content without an earlier response to this call: a tool may respond again, and the last one counts."""
     kept = [part for part in content.parts or [] if (part.function_response or types.FunctionResponse()).id != call_id]
     return content.model_copy(update={"parts": kept})

@@ -1,7 +1,7 @@
-"""A model that needs no key and no network: the same words always get the same answer.
+"""A model that needs no key and no network: the same text always gets the same answer.
 
-It streams as Gemini does through ADK: word by word as partial responses, then one response with everything.
-What it does in live mode is in `offline_live`.
+It streams as Gemini does through ADK: word by word as partial responses, then one complete response. What it does in
+live mode is in `offline_live`.
 """
 
 import asyncio
@@ -23,8 +23,8 @@ from ..testing.live_session import Family, LiveSession
 from .offline_live import OfflineConversation
 from .phrases import PlannedCall, is_japanese, plan_calls, wants_reasoning, wants_story
 
-# English, Japanese. The good news is filled from the tool's result, the names of calls from their arguments.
-_GOOD_NEWS = {
+# English, Japanese. Sentences about results are filled from the result, names of calls from the arguments.
+_RESULTS = {
     "get_weather": (
         "The weather in {location} is {condition} at {temperature_c} °C.",
         "{location}の天気は{condition}、気温は{temperature_c}℃です。",
@@ -49,7 +49,7 @@ _CALL_NAMES = {
     "get_location": ("The request for your location", "現在地の取得"),
 }
 _JAPANESE_CONDITIONS = {"sunny": "晴れ", "cloudy": "曇り", "rainy": "雨", "windy": "強風", "snowy": "雪"}
-_BAD_NEWS = [
+_FAILURES = [
     (r"requires? confirmation", " is still waiting for your approval.", "は承認待ちです。"),
     (r"reject|denied|declined", " was denied.", "は拒否されました。"),
     (r"expired|timed out|in time\b", " has expired: no answer came in time.", "は期限切れになりました。"),
@@ -116,22 +116,22 @@ _STORY = (
 )
 
 
-def _tell(call: types.FunctionCall, answer: dict[str, Any] | None, japanese: bool) -> str:
+def _sentence_about(call: types.FunctionCall, answer: dict[str, Any] | None, japanese: bool) -> str:
     call_name = _call_name(call, japanese)
     if answer is None:
         return call_name + (" has no answer yet.", "はまだ回答がありません。")[japanese]
     error = answer.get("error") or (answer.get("message") if answer.get("success") is False else None)
     if error:
         reason = error if isinstance(error, str) else _as_json(error)
-        for pattern, *news in _BAD_NEWS:
+        for pattern, *sentences in _FAILURES:
             if re.search(pattern, reason, re.I):
-                return call_name + news[japanese]
+                return call_name + sentences[japanese]
         return call_name + (f" failed: {reason}", f"は失敗しました: {reason}")[japanese]
     if japanese and "condition" in answer:
         answer = answer | {"condition": _JAPANESE_CONDITIONS.get(answer["condition"], answer["condition"])}
     try:
-        return _GOOD_NEWS[call.name or ""][japanese].format_map(answer)
-    except KeyError:  # not a result we know, so all we can do is show it
+        return _RESULTS[call.name or ""][japanese].format_map(answer)
+    except KeyError:  # an unknown result is shown as it is
         return call_name + (f" returned {_as_json(answer)}.", f"の結果: {_as_json(answer)}")[japanese]
 
 
@@ -149,22 +149,22 @@ def _as_json(value: Any) -> str:
 
 @dataclass(frozen=True)
 class _Turn:
-    """The last thing the user wrote, and each call made since then with its answer."""
+    """The user's last text, and each call since then with its response."""
 
     text: str
     calls: list[tuple[types.FunctionCall, dict[str, Any] | None]]
 
 
 class OfflineModel(BaseLlm):
-    """A deterministic stand-in for a real model, for demos and tests without key or network."""
+    """A deterministic model, for demos and tests without key or network."""
 
     model: str = "offline"
     story_word_delay: float = 0.05
     """Seconds between the words of the long story, so that there is time to stop it."""
     live_family: Family = "2.5"
-    """Whose ways it has in live mode: Gemini 2.5 makes one call at a time, Gemini 3 may make several at once."""
+    """The family of Gemini that it imitates in live mode: 2.5 makes one call at a time, 3 may make several at once."""
     voice_piece_delay: float = 0.05
-    """Seconds between the pieces of 100 ms in which it repeats what was spoken."""
+    """Seconds between the pieces of 100 ms in which it repeats speech."""
 
     def generate_content_async(
         self, llm_request: LlmRequest, stream: bool = False
@@ -179,7 +179,7 @@ class OfflineModel(BaseLlm):
 
         session = LiveSession(llm_request, family=self.live_family, model_version=self.model)
         conversation = OfflineConversation(session, respond, voice_piece_delay=self.voice_piece_delay)
-        with session.played_by(lambda _: conversation.hold()):
+        with session.played_by(lambda _: conversation.converse()):
             yield session.connection
 
     async def _respond(
@@ -194,12 +194,12 @@ class OfflineModel(BaseLlm):
             yield LlmResponse(
                 content=types.Content(role="model", parts=[piece]),
                 partial=True,
-                # As with Gemini, the last piece already says how the response ends.
+                # As with Gemini, the last piece has the finish reason and the usage.
                 finish_reason=types.FinishReason.STOP if last else None,
                 usage_metadata=usage if last else None,
                 model_version=self.model,
             )
-            # Whoever reads the stream must get its turn between two pieces.
+            # Lets the reader of the stream run between two pieces.
             await asyncio.sleep(delay)
         await asyncio.sleep(0)
         yield LlmResponse(
@@ -228,7 +228,7 @@ def _last_turn(contents: Sequence[types.Content]) -> _Turn:
 def _take_answer(call: types.FunctionCall, answers: list[types.FunctionResponse]) -> dict[str, Any] | None:
     for answer in answers:
         if (answer.id, answer.name) == (call.id, call.name):
-            answers.remove(answer)  # calls of other models may come without an id: each answer counts once
+            answers.remove(answer)  # other models may give calls without an id: each response counts once
             return answer.response or {}
     return None
 
@@ -253,7 +253,7 @@ def _reply(turn: _Turn, *, one_call_at_a_time: bool) -> list[types.Part]:
 
 def _answer(turn: _Turn, japanese: bool) -> str:
     if turn.calls:
-        return ("" if japanese else " ").join(_tell(call, answer, japanese) for call, answer in turn.calls)
+        return ("" if japanese else " ").join(_sentence_about(call, answer, japanese) for call, answer in turn.calls)
     if wants_story(turn.text):
         return _STORY
     return (_THOUGHT_OVER if wants_reasoning(turn.text) else _HELP)[japanese]
@@ -266,12 +266,12 @@ def _reasoning(text: str, rounds: list[list[PlannedCall]]) -> str:
 
 
 def _call_part(call: PlannedCall) -> types.Part:
-    # Our own id, as ADK would give the partial and the final response different ones.
+    # An id of our own: ADK would give the partial and the final response different ones.
     return types.Part(function_call=types.FunctionCall(id=f"call-{uuid.uuid4().hex}", name=call.name, args=call.args))
 
 
 def _pieces(part: types.Part) -> list[types.Part]:
-    """A call stays whole; text comes word by word, Japanese by its commas and full stops."""
+    """A call stays whole. Text is split into words, Japanese text at its commas and full stops."""
     if part.text is None:
         return [part]
     return [types.Part(text=word, thought=part.thought) for word in re.findall(r"[^\s、。]+[\s、。]*", part.text)]

@@ -5,7 +5,7 @@ import unicodedata
 from dataclasses import dataclass
 from typing import Any
 
-# The patterns below are made for sentences; on pages of text they would take noticeable time.
+# In characters. The patterns below are made for sentences: on pages of text they would be slow.
 _LONGEST_REQUEST = 1000
 
 # A point ends a sentence, but not in "Dr. Smith" and "St. Louis".
@@ -23,7 +23,7 @@ _TOGETHER = re.compile(
 _PAYMENT_VERB = r"\b(?:send|pay|transfer|wire|give|payment(?:\s+of)?)\b"
 _PAYMENT_WORD = re.compile(rf"{_PAYMENT_VERB}|送金|送って|送り|支払|払って|払い|振り?込", re.I)
 _UP_TO_PAYMENT_VERB = re.compile(rf"^.*?{_PAYMENT_VERB}\s*", re.I)
-# A bare number counts as dollars, one with another unit ("30 euros", "30円") is not an amount we know.
+# A number without a unit is in dollars. With another unit ("30 euros", "30円") it is no amount that we know.
 _AMOUNT = (
     r"(?:US\$|\$|USD)?\s*(?P<amount>-?\d{1,12}(?:,\d{3})*(?:\.\d+)?)(?![.,]?\d)"
     r"(?:\s*(?:(?:US )?dollars?\b|USD\b|bucks?\b|\$|ドル)"
@@ -84,7 +84,7 @@ class PlannedCall:
 
 
 def plan_calls(text: str) -> list[list[PlannedCall]]:
-    """The calls the text asks for: those of an inner list together, the lists one after the other."""
+    """The calls that the text asks for. Those of an inner list are made together, the lists one after the other."""
     text = _readable(text)
     about_money = _PAYMENT_WORD.search(text) is not None
     rounds: list[list[PlannedCall]] = []
@@ -117,7 +117,7 @@ def is_japanese(text: str) -> bool:
 
 
 def _readable(text: str) -> str:
-    # Full-width digits, letters and signs become plain ones, each line a sentence, and each gap one space.
+    # Full-width digits, letters and signs become ASCII, each line a sentence, and each gap one space.
     plain = unicodedata.normalize("NFKC", text[:_LONGEST_REQUEST]).replace("’", "'")
     return ". ".join(" ".join(line.split()) for line in plain.splitlines())
 

@@ -1,4 +1,4 @@
-"""The applications behind the command: one bridge, or a recording in its place, and the page."""
+"""The applications behind the command: a bridge or a recording, and the page."""
 
 from html import escape
 from pathlib import Path
@@ -39,8 +39,8 @@ def build_server(
             response.set_cookie(COOKIE, user_id.new_cookie(), httponly=True, samesite="strict")
 
     def instructions(request: Request) -> Response:
-        told = _PAGE.replace("ORIGIN", escape(str(request.base_url).rstrip("/")))
-        response = HTMLResponse(told, headers={"content-security-policy": _CONTENT_SECURITY_POLICY})
+        html = _PAGE.replace("ORIGIN", escape(str(request.base_url).rstrip("/")))
+        response = HTMLResponse(html, headers={"content-security-policy": _CONTENT_SECURITY_POLICY})
         welcome(request, response)
         return response
 
@@ -56,7 +56,7 @@ def build_server(
 
 
 def build_replay_server(replay: Replay, *, agent_name: str = "", page: Path = PAGE) -> FastAPI:
-    """For this machine alone: a recording is as private as the chats in it."""
+    """Serves a recording to this machine only: it is as private as the chats in it."""
     app = _new_app()
     app.include_router(build_replay_router(replay, PREFIX))
     if is_built(page):
@@ -70,7 +70,7 @@ def _new_app() -> FastAPI:
 
 
 class OnlyLoopbackHosts:
-    """For the page as well as for the chats, since the page gives out cookies."""
+    """Refuses other host names, for the page as well as for the chats, since the page sets cookies."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app

@@ -20,7 +20,7 @@ def get_weather(location: str) -> dict[str, Any]:
     Args:
         location: The name of the place, such as "Tokyo".
     """
-    # A hash instead of a service: the same place always has the same weather, on every machine.
+    # From a hash: the same place always has the same weather, on every machine.
     seed = zlib.crc32(location.strip().casefold().encode())
     condition = _CONDITIONS[seed % len(_CONDITIONS)]
     warmth = seed // len(_CONDITIONS) % 25
@@ -41,9 +41,9 @@ def process_payment(
         recipient: Who gets the money.
         currency: The currency of the amount.
     """
-    # The demo knows no exchange rates: the wallet counts plain units of whatever the call names.
-    kept = tool_context.state.get(WALLET_KEY)
-    balance: float = WALLET_START if kept is None else kept  # None is what a rewind leaves behind
+    # The demo knows no exchange rates: the wallet counts units of whatever currency the call names.
+    stored = tool_context.state.get(WALLET_KEY)
+    balance: float = WALLET_START if stored is None else stored  # a rewind leaves None
     try:
         price = float(amount)  # models sometimes send a number as text
     except (TypeError, ValueError, OverflowError):
@@ -83,7 +83,7 @@ def get_location() -> dict[str, Any]:  # pyright: ignore[reportReturnType] -- ru
 
 
 def demo_tools() -> list[BaseTool]:
-    """A fresh set of the tools, as an agent takes them."""
+    """A new set of the tools, for an agent."""
     return [
         FunctionTool(get_weather),
         FunctionTool(process_payment, require_confirmation=True),
@@ -93,5 +93,5 @@ def demo_tools() -> list[BaseTool]:
 
 
 def _plain(number: float) -> float:
-    """50 rather than 50.0 where people read it."""
+    """50 instead of 50.0, for people who read it."""
     return int(number) if number == int(number) else number

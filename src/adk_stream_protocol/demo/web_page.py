@@ -1,4 +1,4 @@
-"""The page that ships in the package: one HTML file and its assets, and what a browser may do with them."""
+"""The page in the package: an HTML file and its assets, and the headers that limit what they may do in a browser."""
 
 import re
 from collections.abc import Callable
@@ -12,7 +12,7 @@ from starlette.responses import FileResponse, HTMLResponse, Response
 from starlette.staticfiles import StaticFiles
 
 PAGE = Path(__file__).with_name("page")
-"""Built by `make`; a checkout in which nobody has built it has none."""
+"""Built by `make`; a fresh checkout has no page."""
 
 NOTICES = "THIRD_PARTY_NOTICES.txt"
 
@@ -32,10 +32,10 @@ _HEADERS = {
     "x-content-type-options": "nosniff",
     "referrer-policy": "no-referrer",
     "permissions-policy": "microphone=(self), geolocation=(self), camera=(), payment=(), usb=()",
-    # Its assets have names of their own for each build.
+    # The page itself is not cached: the names of its assets change with each build.
     "cache-control": "no-cache",
 }
-# What a host may be: anything else, put into a header, could say more than a host.
+# What a host may look like: anything else could inject something into the header.
 _HOST = re.compile(r"[\w.\-]+(:\d+)?|\[[0-9a-fA-F:.]+\](:\d+)?", re.ASCII)
 _AGENT = '<meta name="adk-agent" content="'
 
@@ -45,11 +45,11 @@ def is_built(directory: Path) -> bool:
 
 
 def add_page(app: FastAPI, directory: Path, agent_name: str, welcome: Callable[[Request, Response], None]) -> None:
-    """The page at `/` of the application, wherever that is mounted: all its addresses are relative.
+    """Serve the page at `/` of the application, wherever that is mounted: all its addresses are relative.
 
-    `welcome` may add to the answer that a visitor gets, such as a cookie."""
+    `welcome` may add something to the response, such as a cookie."""
 
-    def index(request: Request) -> Response:  # not a coroutine: it reads a file
+    def index(request: Request) -> Response:  # not a coroutine, since it reads a file
         html = (directory / "index.html").read_text(encoding="utf-8")
         html = html.replace(f'{_AGENT}"', f'{_AGENT}{escape(agent_name)}"', 1)
         policy = content_security_policy(request.headers.get("host", ""))
@@ -65,22 +65,22 @@ def add_page(app: FastAPI, directory: Path, agent_name: str, welcome: Callable[[
     async def asset(request: Request) -> Response:
         return await files.get_response(request.path_params["path"], request.scope)
 
-    app.add_route("/", index, methods=["GET"])  # and HEAD, which API routes would refuse
+    app.add_route("/", index, methods=["GET"])  # this allows HEAD, too, which API routes would refuse
     if (directory / NOTICES).is_file():
         app.add_route(f"/{NOTICES}", notices, methods=["GET"])
-    # Not mounted: behind a proxy that takes a path prefix off, a mounted application misses its files.
+    # A route, not a mount: behind a proxy that removes a path prefix, a mounted application does not find its files.
     app.add_route("/assets/{path:path}", asset, methods=["GET"])
 
 
 def content_security_policy(host: str) -> str:
-    """Only what comes from here. Sockets of the same host are named, since older browsers do not take them for ours."""
+    """Allows only our own host. WebSockets are named, since older browsers do not count them as the same origin."""
     sockets = f" ws://{host} wss://{host}" if _HOST.fullmatch(host) else ""
     rules = {**_POLICY, "connect-src": f"'self'{sockets}"}
     return "; ".join(f"{name} {sources}" for name, sources in rules.items())
 
 
 class _Assets(StaticFiles):
-    """Files that never change: another build gives them other names."""
+    """Files that never change: each build gives them new names."""
 
     def file_response(self, *args: Any, **options: Any) -> Response:
         response = super().file_response(*args, **options)

@@ -1,21 +1,25 @@
-"""What a bridge keeps beside ADK's sessions: calls that wait, who decided what, who may run, and what happened.
+"""What a bridge stores beside ADK's sessions: calls that wait, who decided what, who may run, and what happened.
 
-One contract, kept by every store; tests/store runs the same suite on all of them. A store moves nothing by itself: the
-table in protocol/call_record.py says what may come next, and `compare_and_set` makes it so for exactly one of those who
-try.
+All stores keep one contract; tests/store runs the same tests on each of them. A store decides nothing by itself: the
+table in protocol/call_record.py says which state may follow which, and `compare_and_set` lets exactly one of several
+writers make the change.
 """
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Final, NamedTuple, Protocol
 
 import msgspec
 
 from ..protocol.call_record import CallKey, CallRecord, ChatKey, NotAllowed
 
+STORE_CONTRACT_VERSION: Final = 1
+"""The version of the contract that `Store` describes. It grows when a store that kept the old contract would no longer
+be correct. A bridge refuses stores of other versions when it is made."""
+
 
 class Lease(NamedTuple):
-    """The right to run in a chat, until it is released or expires. The token is never given twice."""
+    """The right to run in a chat, until it is released or expires. A token is never used for a second lease."""
 
     chat: ChatKey
     token: str
@@ -23,16 +27,16 @@ class Lease(NamedTuple):
 
 class Snapshot(NamedTuple):
     records: Sequence[CallRecord]
-    """In the order in which they were asked."""
+    """In the order in which they were added."""
     now: float
-    """The store's own clock, which all workers share."""
+    """The store's own clock, which all workers share, in seconds since 1970."""
 
     def find(self, call: CallKey) -> CallRecord | None:
         return next((record for record in self.records if record.call == call), None)
 
 
 class AuditEntry(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """One line of the trail: what was asked, decided or run, by whom, when, and on which arguments."""
+    """One line of the audit trail: what was asked, decided or run, by whom, when, and with which arguments."""
 
     at: float
     chat: ChatKey
@@ -41,94 +45,139 @@ class AuditEntry(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     digest: str
     state: str
     by: str | None = None
-    """The person who decided, or the run that held the call."""
+    """The person who decided, or the token of the lease under which the call ran."""
     approved: bool | None = None
     reason: str | None = None
     arguments: Any = None
-    """As they were asked."""
+    """As the person saw them. Only in the first entry of a call."""
 
 
 class Acquired(NamedTuple):
     lease: Lease | None
-    """None if somebody else holds the chat."""
+    """None if somebody else holds the chat's lease."""
     snapshot: Snapshot
 
 
 class Listed(NamedTuple):
-    """What a list says of a chat."""
+    """What a list of chats shows of one chat."""
 
     title: str | None = None
-    """None if none is kept."""
+    """None if the store has no title for it."""
     is_waiting: bool = False
-    """Whether somebody is asked for something, and still has time."""
+    """Whether a call waits for a person or a browser, and its deadline has not passed."""
 
 
 class Store(Protocol):
+    """Where a bridge stores calls, leases, titles and the audit trail. Pass one of your own to `ChatBridge(store=...)`.
+
+    What every store must guarantee:
+
+    - Each method is one transaction: it takes effect as a whole or not at all, also if its caller is cancelled, and no
+      other worker sees half of it.
+    - What a method has returned is stored: it survives as long as the store promises (`MemoryStore`: the process; a
+      database: a restart).
+    - There is one clock for all workers, and it is the store's. Deadlines and leases are measured by it.
+    - A token of a lease is never used twice.
+    - Records come back exactly as they were given, except for `delivered`, which is the store's own mark.
+    - Chats are separate: no method reads or changes a chat that it was not asked for, except `abandoned`.
+    - If the store cannot do its work, the method raises `StoreUnavailable`. The bridge then runs no call that needs a
+      record.
+    - All use is in one event loop, except for what `for_another_loop` returns.
+    """
+
+    contract_version: int
+    """The version of this contract that the store implements (see `STORE_CONTRACT_VERSION`). Write the number itself,
+    not the constant, so that an upgrade of this package does not change it."""
+
     async def read(self, chat: ChatKey, call: CallKey | None = None) -> Snapshot:
-        """All calls of a chat, or one. Of all calls, those that are delivered come without their results: the session
-        has them, and a long chat has many."""
+        """All calls of a chat, in the order in which they were added; or one call, if there is such a call.
+
+        If all calls are read, those that are delivered come without their results (`in_brief`): ADK's session has the
+        results, and a long chat has many. A call that is read alone has its result.
+        """
         ...
 
     async def results(self, chat: ChatKey, calls: Collection[CallKey]) -> Mapping[CallKey, Any]:
-        """What calls came to, delivered or not."""
+        """The results of these calls, delivered or not. Calls that are not stored are left out."""
         ...
 
     async def add(self, record: CallRecord) -> bool:
-        """A new call, whose outcome is not delivered yet; False if there is one under its key already."""
+        """Store a new call as not delivered, with the first entry of its audit trail (`audit_entry` with `asked`).
+
+        False, and nothing changes, if the chat has a call with this key already.
+        """
         ...
 
     async def compare_and_set(self, old: CallRecord, *steps: CallRecord, lease: Lease | None = None) -> bool:
-        """Put the last of `steps` in the place of `old`, unless somebody else was first; with a lease, only while it is
-        held. Each step is a line of the audit trail. The `delivered` mark stays as it is."""
+        """Replace the stored record by the last of `steps`, and add an entry to the audit trail for each step.
+
+        False, and nothing changes, if the stored record has another `version` than `old` or is gone; or if a lease is
+        given, and it is of another chat, expired, or no longer the chat's lease. The `delivered` mark stays as it is.
+        """
         ...
 
     async def acquire(
         self, chat: ChatKey, lasts_s: float, changes: Sequence[tuple[CallRecord, CallRecord]] = ()
     ) -> Acquired:
-        """The chat's lease, if nobody holds it, and its calls. `changes` are written in any case, except those that
-        somebody has overtaken. All of it is one transaction. Results come as in `read`."""
+        """Take the chat's lease for `lasts_s` seconds if nobody holds it, and read all its calls as `read` does.
+
+        A lease that has expired is free. `changes` are pairs of an old and a new record. They are written whether the
+        lease was free or not, each like a `compare_and_set` without a lease: those whose old record has changed are
+        left out. The snapshot is taken after them.
+        """
         ...
 
     async def renew(self, lease: Lease, lasts_s: float) -> bool:
-        """Keep a lease; False if it is somebody else's by now."""
+        """Let the lease last `lasts_s` seconds from now, also if it has expired. False if it is no longer the chat's
+        lease."""
         ...
 
     async def release(self, lease: Lease, delivered: Collection[CallKey] = (), title: str | None = None) -> None:
-        """Mark calls of the chat as delivered, whoever holds its lease by now, and give the lease back. `title`: is the
-        chat's from now on, unless somebody else has the lease."""
+        """Mark calls of the chat as delivered, and give the lease back.
+
+        The marks are set even if somebody else has the lease by now. The title, if there is one, becomes the chat's
+        title only if the lease was still the chat's.
+        """
         ...
 
     async def keep_title(self, chat: ChatKey, title: str) -> bool:
-        """For a chat that has none. False, and nothing is kept, if it has one, or was forgotten."""
+        """Store a title for a chat that has none. False, and nothing changes, if it has one or was forgotten."""
         ...
 
     async def overview(self, chats: Collection[ChatKey]) -> Mapping[ChatKey, Listed]:
-        """What a list says of these chats, without a look at what their calls are about."""
+        """What a list shows of these chats, with an entry for each of them. It must be fast for chats with many calls:
+        do not read their arguments and results."""
         ...
 
     async def abandoned(self, after_s: float) -> Sequence[ChatKey]:
-        """Chats whose run was lost: a lease that ran out without a release, or an approved call of the server's that
-        nobody has taken up for so long."""
+        """All chats whose run was lost: the chat's lease has expired and was not released; or nobody has the lease, and
+        a call that the server is to run was approved at least `after_s` seconds ago and not claimed."""
         ...
 
-    async def audit(self, chat: ChatKey) -> Sequence[AuditEntry]: ...
+    async def audit(self, chat: ChatKey) -> Sequence[AuditEntry]:
+        """The audit trail of a chat, in the order in which it was written, with the store's time in each entry."""
+        ...
 
     async def forget(self, lease: Lease) -> bool:
-        """The calls of the lease's chat and its title; False, and nothing is forgotten, if the lease is not held. The
-        lease and the audit trail stay."""
+        """Delete the calls and the title of the lease's chat. The lease and the audit trail stay, and `keep_title`
+        stores no title for the chat any more. False, and nothing changes, if the lease is not held."""
         ...
 
     def for_another_loop(self) -> "Store":
-        """The same store for another thread's event loop, with connections of its own, which are not made before they
-        are needed. Leases are renewed there, however long this loop is busy. Whoever asks for it closes it; a store
-        that can be used in any loop gives itself, and is not closed."""
+        """The same store for the event loop of another thread. Leases are renewed there while this loop is busy.
+
+        It has connections of its own, which are opened when they are first needed; the caller closes it. A store that
+        can be used in any event loop returns itself, and is then not closed.
+        """
         ...
 
-    async def aclose(self) -> None: ...
+    async def aclose(self) -> None:
+        """Close all connections. Work that has begun is finished first."""
+        ...
 
 
 def in_brief(record: CallRecord) -> CallRecord:
-    """As it is read among others."""
+    """The record as it is read among all calls of its chat: without its result, if that is delivered."""
     is_brief = record.result is None or record.delivered is not True
     return record if is_brief else msgspec.structs.replace(record, result=None)
 
@@ -136,7 +185,7 @@ def in_brief(record: CallRecord) -> CallRecord:
 async def load_results(
     store: Store, chat: ChatKey, records: dict[CallKey, CallRecord], calls: Iterable[CallKey]
 ) -> None:
-    """Put in the results that these calls lack."""
+    """Read the results that these calls lack, and put them into `records`."""
     lacking = [call for call in calls if call in records and records[call].lacks_result]
     for place in range(0, len(lacking), _RESULTS_AT_ONCE):
         results = await store.results(chat, lacking[place : place + _RESULTS_AT_ONCE])
@@ -147,7 +196,7 @@ async def load_results(
 _RESULTS_AT_ONCE = 500
 
 Step = Callable[[CallRecord, float], CallRecord]
-"""Gets the record and the time. Gives the same record back if there is nothing to do."""
+"""Takes the record and the store's time. Returns the same record if there is nothing to do."""
 
 
 async def advance(
@@ -158,14 +207,15 @@ async def advance(
     lease: Lease | None = None,
     known: Snapshot | None = None,
 ) -> CallRecord:
-    """Move a call along its table, by one move or by several in one write. They are asked again if somebody was faster.
+    """Change the state of a call by one move, or by several in one write. If somebody else was faster, the moves are
+    tried again on the new record.
 
-    The first attempt is made on what is `known`, if the call is in it. Raises `NotAllowed` if there is no such call, if
+    The first attempt uses the record in `known`, if the call is in it. Raises `NotAllowed` if there is no such call, if
     the table forbids a move, or if the lease is gone.
     """
     tried: CallRecord | None = None
     if known is not None and (old := known.find(call)) is not None:
-        with suppress(NotAllowed):  # the call may have moved since: only what is read now is a reason to refuse
+        with suppress(NotAllowed):  # the record may be outdated: only one that is read now is a reason to refuse
             if (new := await _attempt(store, old, known.now, moves, lease)) is not None:
                 return new
             tried = old
@@ -175,7 +225,7 @@ async def advance(
             raise NotAllowed("unknown call")
         old = snapshot.records[0]
         if tried is not None and old.version == tried.version:
-            raise NotAllowed("the lease is gone")  # nobody was faster, and still it was not set
+            raise NotAllowed("the lease is gone")  # nobody has changed the record, and still it was not set
         if (new := await _attempt(store, old, snapshot.now, moves, lease)) is not None:
             return new
         tried = old
@@ -184,7 +234,7 @@ async def advance(
 async def _attempt(
     store: Store, old: CallRecord, now: float, moves: Sequence[Step], lease: Lease | None
 ) -> CallRecord | None:
-    """None if it could not be set."""
+    """The new record, or None if the store refused it."""
     new, steps = old, list[CallRecord]()
     for move in moves:
         before, new = new, move(new, now)

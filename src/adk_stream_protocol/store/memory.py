@@ -1,4 +1,4 @@
-"""The store of a single process: right for one worker, gone with it."""
+"""The store of a single process: for one worker, and lost when the process ends."""
 
 import itertools
 import time
@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 
 from ..protocol.call_record import CallKey, CallRecord, ChatKey, State
-from .base import Acquired, AuditEntry, Lease, Listed, Snapshot, audit_entry, in_brief
+from .base import STORE_CONTRACT_VERSION, Acquired, AuditEntry, Lease, Listed, Snapshot, audit_entry, in_brief
 
 
 @dataclass
@@ -19,28 +19,30 @@ class _HeldLease:
 
 
 class MemoryStore:
-    """Keeps everything in dictionaries. None of its methods awaits anything, so each of them is atomic."""
+    """Stores everything in dictionaries. None of its methods awaits anything, so each of them is atomic."""
+
+    contract_version: int = STORE_CONTRACT_VERSION
 
     def __init__(self, *, clock: Callable[[], float] = time.time) -> None:
         self._clock = clock
-        self._approvals: dict[ChatKey, dict[CallKey, CallRecord]] = {}
+        self._records: dict[ChatKey, dict[CallKey, CallRecord]] = {}
         self._leases: dict[ChatKey, _HeldLease] = {}
         self._titles: dict[ChatKey, str | None] = {}  # None: the chat was forgotten
         self._audit: dict[ChatKey, list[AuditEntry]] = {}
         self._tokens = itertools.count(1)
 
     async def read(self, chat: ChatKey, call: CallKey | None = None) -> Snapshot:
-        calls = self._approvals.get(chat, {})
+        calls = self._records.get(chat, {})
         if call is None:
             return Snapshot([in_brief(found) for found in calls.values()], self._clock())
         return Snapshot([calls[call]] if call in calls else [], self._clock())
 
     async def results(self, chat: ChatKey, calls: Collection[CallKey]) -> Mapping[CallKey, Any]:
-        known = self._approvals.get(chat, {})
+        known = self._records.get(chat, {})
         return {call: known[call].result for call in calls if call in known}
 
     async def add(self, record: CallRecord) -> bool:
-        calls = self._approvals.setdefault(record.chat, {})
+        calls = self._records.setdefault(record.chat, {})
         if record.call in calls:
             return False
         calls[record.call] = msgspec.structs.replace(record, delivered=False)
@@ -72,7 +74,7 @@ class MemoryStore:
         return True
 
     async def release(self, lease: Lease, delivered: Collection[CallKey] = (), title: str | None = None) -> None:
-        calls = self._approvals.get(lease.chat, {})
+        calls = self._records.get(lease.chat, {})
         for call in calls.keys() & set(delivered):
             calls[call] = msgspec.structs.replace(calls[call], delivered=True)
         held = self._leases.get(lease.chat)
@@ -91,15 +93,15 @@ class MemoryStore:
         now = self._clock()
 
         def waits(chat: ChatKey) -> bool:
-            return any(found.waits(now) for found in self._approvals.get(chat, {}).values())
+            return any(found.waits(now) for found in self._records.get(chat, {}).values())
 
         return {chat: Listed(self._titles.get(chat), waits(chat)) for chat in chats}
 
     async def abandoned(self, after_s: float) -> Sequence[ChatKey]:
         now = self._clock()
         chats = {chat: None for chat, held in self._leases.items() if held.expires_at <= now}
-        for chat, calls in self._approvals.items():
-            if chat not in self._leases and any(_is_left(record, now - after_s) for record in calls.values()):
+        for chat, calls in self._records.items():
+            if chat not in self._leases and any(_is_abandoned(record, now - after_s) for record in calls.values()):
                 chats[chat] = None
         return list(chats)
 
@@ -109,12 +111,12 @@ class MemoryStore:
     async def forget(self, lease: Lease) -> bool:
         if not self._is_held(lease):
             return False
-        self._approvals.pop(lease.chat, None)
+        self._records.pop(lease.chat, None)
         self._titles[lease.chat] = None
         return True
 
     def for_another_loop(self) -> "MemoryStore":
-        """Another thread renews leases, and does nothing else: that adds and removes nothing."""
+        """Safe without a lock: the other thread only renews leases, which adds and removes no entry."""
         return self
 
     async def aclose(self) -> None:
@@ -125,7 +127,7 @@ class MemoryStore:
         return held is not None and held.token == lease.token and held.expires_at > self._clock()
 
     def _set(self, old: CallRecord, *steps: CallRecord) -> bool:
-        calls = self._approvals.get(old.chat, {})
+        calls = self._records.get(old.chat, {})
         stored = calls.get(old.call)
         if stored is None or stored.version != old.version:
             return False
@@ -138,5 +140,5 @@ class MemoryStore:
         self._audit.setdefault(record.chat, []).append(audit_entry(record, self._clock(), asked=asked))
 
 
-def _is_left(record: CallRecord, before: float) -> bool:
+def _is_abandoned(record: CallRecord, before: float) -> bool:
     return record.state is State.APPROVED and record.executor == "server" and (record.decided_at or before) <= before

@@ -1,9 +1,9 @@
-"""The store of many workers: SQLite for those of one machine, PostgreSQL for those of many.
+"""The store for several workers: SQLite for workers on one machine, PostgreSQL for workers on many.
 
-Its tables begin with `adk_stream_`, so that they can live in the database of ADK's sessions. Whatever several workers
-could do at once is one conditional statement, and time is the database's, so that no worker's clock counts. Whoever
-writes several rows does so in one order (the chat's lease, then its calls by their key), so that no two wait for each
-other.
+The names of its tables begin with `adk_stream_`, so that they can be in the database of ADK's sessions. Whatever
+several workers could do at the same time is one conditional statement. The time is the database's, so that the clocks
+of the workers do not matter. Transactions that write several rows write them in one order (the chat's lease, then its
+calls by their key), so that no two of them wait for each other.
 """
 
 import asyncio
@@ -21,7 +21,7 @@ import msgspec
 from ..errors import ConfigurationError, StoreUnavailable
 from ..protocol.call_record import CallKey, CallRecord, ChatKey
 from ..protocol.chunks import encode_json
-from .base import Acquired, AuditEntry, Lease, Listed, Snapshot, audit_entry, in_brief
+from .base import STORE_CONTRACT_VERSION, Acquired, AuditEntry, Lease, Listed, Snapshot, audit_entry, in_brief
 
 _INSTALL = "A store in a database needs more packages: pip install 'adk-stream-protocol[sql]'"
 
@@ -40,7 +40,7 @@ try:
         chat_text,
         columns_of,
         create_tables,
-        decode_approval,
+        decode_record,
         decode_title,
         is_approved,
         overview_query,
@@ -53,9 +53,9 @@ except ImportError:
 
 logger = logging.getLogger(__name__)
 
-_PATIENCE_S = 30  # for a lock or an answer; a request that waits longer has lost its reader
-_HOLDERS_TURN_S = 0.3  # SQLite's own way of waiting looks every 0.1 s
-_OTHER_LOOPS_POOL = {"pool_size": 2, "max_overflow": 0}  # it renews leases, one short statement each
+_PATIENCE_S = 30  # for a lock or an answer; nobody reads the response to a request that waits longer
+_HOLDERS_TURN_S = 0.3  # for the holder of a lease to renew it; a writer that waits in SQLite tries every 0.1 s
+_OTHER_LOOPS_POOL = {"pool_size": 2, "max_overflow": 0}  # the other loop renews leases, one short statement each
 
 
 class _Database(NamedTuple):
@@ -66,16 +66,16 @@ class _Database(NamedTuple):
     now: sa.ColumnElement[float]
     engine_options: dict[str, Any]
     single_statement_options: dict[str, Any]
-    """So that it costs no transaction."""
+    """For a statement without a transaction."""
     prepare: Callable[[AsyncEngine], None] | None = None
-    """Before the tables are created. It may block."""
+    """Called before the tables are created. It may block."""
     begin: str | None = None
     one_creates: str | None = None
-    """CREATE TABLE IF NOT EXISTS fails in PostgreSQL if two do it at once."""
+    """Lets one worker at a time create tables: CREATE TABLE IF NOT EXISTS fails in PostgreSQL if two run it at once."""
 
 
 def _prepare_sqlite(engine: AsyncEngine) -> None:
-    """Past the engine, since aiosqlite leaves the thread behind of a connection that could not be opened."""
+    """Without the engine: aiosqlite does not end the thread of a connection that could not be opened."""
     (file_name,), given = engine.dialect.create_connect_args(engine.url)
     options: dict[str, Any] = {**given, "timeout": _PATIENCE_S}
     give_up_at = time.monotonic() + _PATIENCE_S
@@ -84,7 +84,7 @@ def _prepare_sqlite(engine: AsyncEngine) -> None:
             try:
                 file.execute("PRAGMA journal_mode=WAL")
                 return
-            except sqlite3.OperationalError as error:  # SQLite does not wait for this, if another process is at it
+            except sqlite3.OperationalError as error:  # SQLite does not wait here for another process
                 if "locked" not in str(error) or time.monotonic() > give_up_at:
                     raise
                 time.sleep(0.05)
@@ -94,9 +94,9 @@ _DATABASES = {
     "sqlite+aiosqlite": _Database(
         url_form="sqlite+aiosqlite:///file.db",
         insert=sqlite.insert,
-        # Julian days, since there are no fractions of seconds in older releases' epoch.
+        # Julian days: older releases of SQLite give the epoch without fractions of seconds.
         now=(sa.func.julianday("now", type_=sa.Double) - 2440587.5) * 86400.0,
-        # No transactions but ours: one that begins with a read cannot wait for the right to write.
+        # Only transactions that we begin: one that begins with a read cannot wait for the right to write.
         engine_options={"connect_args": {"timeout": _PATIENCE_S, "isolation_level": None}},
         single_statement_options={},
         prepare=_prepare_sqlite,
@@ -121,8 +121,8 @@ _T = TypeVar("_T")
 
 
 def _to_its_end(method: Callable[Concatenate["SqlStore", _P], Coroutine[Any, Any, _T]]):
-    """Whoever is cancelled leaves at once, but a statement that has begun is not cut off: aiosqlite (0.22) may wait for
-    ever to close such a connection, and with it the whole event loop."""
+    """A caller that is cancelled leaves at once, but the method goes on to its end. If a statement is interrupted,
+    aiosqlite (0.22) may wait for ever to close the connection, and block the whole event loop."""
 
     async def shielded(self: "SqlStore", *args: _P.args, **kwargs: _P.kwargs) -> _T:
         return await asyncio.shield(self._begun(method(self, *args, **kwargs)))  # pyright: ignore[reportPrivateUsage]
@@ -131,10 +131,12 @@ def _to_its_end(method: Callable[Concatenate["SqlStore", _P], Coroutine[Any, Any
 
 
 class SqlStore:
-    """`clock` is for tests; without it, the database's counts. All use is in one event loop."""
+    """`clock` is for tests; without it, the database's clock counts. All use is in one event loop."""
+
+    contract_version: int = STORE_CONTRACT_VERSION
 
     def __init__(self, url: str, *, clock: Callable[[], float] | None = None) -> None:
-        self._url, self._database = _understood(url)
+        self._url, self._database = _parse_url(url)
         self._failures = _failures_of(self._url.get_driver_name())
         self._clock = clock
         self._engine: AsyncEngine | None = None
@@ -142,7 +144,7 @@ class SqlStore:
         self._is_prepared = False
         self._opening = asyncio.Lock()
         self._at_work: set[asyncio.Task[Any]] = set()
-        # SQLite has one writer at a time. Those of this process queue here, since its own way of waiting is to sleep.
+        # SQLite has one writer at a time. Writers of this process queue here: SQLite itself would sleep between tries.
         self._writers = asyncio.Lock() if self._database.begin else nullcontext()
 
     @_to_its_end
@@ -156,7 +158,7 @@ class SqlStore:
         wanted = (_approvals.c.chat == chat_text(chat)) & _approvals.c.call.in_(map(call_text, calls))
         async with self._one_statement() as connection:
             records = (await connection.execute(sa.select(_approvals.c.record).where(wanted))).scalars().all()
-        return {found.call: found.result for found in map(decode_approval, records)}
+        return {found.call: found.result for found in map(decode_record, records)}
 
     @_to_its_end
     async def add(self, record: CallRecord) -> bool:
@@ -185,8 +187,9 @@ class SqlStore:
             return await self._acquire(connection, chat, lasts_s, changes)
 
     async def _may_be_renewed(self, connection: AsyncConnection, chat: ChatKey) -> bool:
-        """SQLite has one writer at a time, and those who wait come in no order. One that stood still may have kept a
-        holder from renewing its lease: it gets its turn before somebody else takes over."""
+        """Whether the lease has expired, and its holder may only have had no chance to renew it. SQLite has one writer
+        at a time, and those who wait come in no order, so a slow writer may have kept the holder waiting. The holder
+        gets some time before somebody else takes the lease."""
         if self._database.begin is None:
             return False
         is_of_chat = _leases.c.chat == chat_text(chat)
@@ -212,7 +215,7 @@ class SqlStore:
         for old, step in sorted(changes, key=lambda change: call_text(change[0].call)):
             await self._set(connection, old, [step])
         found, now = await self._snapshot(connection, chat)
-        if not changes:  # which have their own order
+        if not changes:  # rows are written in one order, and the changes have just been written in it
             await self._shorten(connection, found)
         return Acquired(lease if is_ours else None, Snapshot([in_brief(each) for each in found], now))
 
@@ -250,7 +253,7 @@ class SqlStore:
         for row in rows:
             if not row.is_open:
                 listed[row.chat] = listed[row.chat]._replace(title=decode_title(row.title))
-            elif row.record is None or decode_approval(row.record).waits(row.now):
+            elif row.record is None or decode_record(row.record).waits(row.now):
                 listed[row.chat] = listed[row.chat]._replace(is_waiting=True)
         return {keys[text]: found for text, found in listed.items()}
 
@@ -259,7 +262,7 @@ class SqlStore:
         expired = sa.select(_leases.c.chat).where(_leases.c.expires_at <= self._now())
         is_old = _approvals.c.decided_at.is_(None) | (_approvals.c.decided_at <= self._now() - after_s)
         is_free = ~sa.exists().where(_leases.c.chat == _approvals.c.chat)
-        left = sa.select(_approvals.c.chat).where(is_approved, _approvals.c.executor == "server", is_old, is_free)
+        left = sa.select(_approvals.c.chat).where(is_approved, _approvals.c.runs == "server", is_old, is_free)
         async with self._one_statement() as connection:
             found = (await connection.execute(sa.union(expired, left))).scalars().all()
         return [msgspec.json.decode(chat, type=ChatKey) for chat in found]
@@ -279,7 +282,8 @@ class SqlStore:
         async with self._writing() as connection:
             if (await connection.execute(held)).first() is None:
                 return False
-            await self._set_title(connection, lease.chat, None)  # nor can a list that is late keep it
+            # A row without a title, so that a list that is late stores no title.
+            await self._set_title(connection, lease.chat, None)
             await connection.execute(sa.delete(_approvals).where(_approvals.c.id.in_(in_order)))
         return True
 
@@ -308,7 +312,7 @@ class SqlStore:
         return _is_lease(lease) & (_leases.c.expires_at > self._now())
 
     async def _snapshot(self, connection: AsyncConnection, chat: ChatKey, call: CallKey | None = None) -> Snapshot:
-        clock = sa.select(self._now().label("now")).subquery()  # read also if there is nothing else to read
+        clock = sa.select(self._now().label("now")).subquery()  # so that the time is read even if the chat has no calls
         wanted = _approvals.c.chat == chat_text(chat)
         if call is not None:
             wanted &= _approvals.c.call == call_text(call)
@@ -322,7 +326,8 @@ class SqlStore:
         return Snapshot(found, rows[0].now)
 
     async def _shorten(self, connection: AsyncConnection, found: Sequence[CallRecord]) -> None:
-        """Calls that a worker of an older version has ended: their results are read now for the last time."""
+        """Give calls that a worker of an older version has ended their short form, so that their results are not read
+        again."""
         whole = [each for each in found if each.delivered and each.result is not None]
         for each in sorted(whole, key=lambda each: call_text(each.call)):
             change = sa.update(_approvals).where(_is_call(each)).values(brief=brief_of(each))
@@ -346,14 +351,15 @@ class SqlStore:
         return True
 
     async def _note(self, connection: AsyncConnection, *steps: CallRecord, asked: bool = False) -> None:
-        entries = [encode_json(audit_entry(step, 0, asked=asked)).decode() for step in steps]  # the database knows when
+        # The time in the entry does not count: the column has the database's time.
+        entries = [encode_json(audit_entry(step, 0, asked=asked)).decode() for step in steps]
         chat = chat_text(steps[0].chat)
         new = sa.insert(_audit).values([{"chat": chat, "at": self._now(), "entry": entry} for entry in entries])
         await connection.execute(new)
 
     @asynccontextmanager
     async def _one_statement(self) -> AsyncGenerator[AsyncConnection]:
-        """Without a transaction: nothing stays locked if the event loop is busy afterwards."""
+        """Without a transaction, so that nothing stays locked if the event loop is busy afterwards."""
         with self._failing_closed():
             engine = await self._opened()
             async with engine.execution_options(**self._database.single_statement_options).connect() as connection:
@@ -373,7 +379,7 @@ class SqlStore:
         try:
             yield
         except self._failures as error:
-            # What a database says may quote what people wrote, so that neither its words nor its chain are passed on.
+            # A database's message may quote what people wrote: neither the message nor the exception is passed on.
             logger.warning("The store's database failed: %s", type(error).__name__)
             raise StoreUnavailable from None
 
@@ -402,22 +408,24 @@ class SqlStore:
             await connection.run_sync(create_tables)
 
 
-def _understood(url: str) -> tuple[sa.URL, _Database]:
-    """No message quotes the URL, since there may be a password in it."""
+def _parse_url(url: str) -> tuple[sa.URL, _Database]:
+    """No message quotes the URL, since it may contain a password."""
     try:
-        understood = sa.make_url(url)
+        parsed = sa.make_url(url)
     except (ArgumentError, ValueError):
-        understood = None
-    if understood is not None and understood.drivername in _DATABASES:
-        if understood.get_backend_name() == "sqlite" and understood.database in (None, "", ":memory:"):
-            raise ConfigurationError("A database in memory is a single connection's. Say 'memory' for such a store.")
-        return understood, _DATABASES[understood.drivername]
+        parsed = None
+    if parsed is not None and parsed.drivername in _DATABASES:
+        if parsed.get_backend_name() == "sqlite" and parsed.database in (None, "", ":memory:"):
+            raise ConfigurationError(
+                "A SQLite database in memory belongs to a single connection: use 'memory' for a store in memory."
+            )
+        return parsed, _DATABASES[parsed.drivername]
     forms = [database.url_form for database in _DATABASES.values()]
-    if understood is None:
-        raise ConfigurationError(f"A store is given as 'memory', {' or '.join(forms)}.")
-    backend = "postgresql" if understood.drivername.startswith("postgres") else understood.get_backend_name()
+    if parsed is None:
+        raise ConfigurationError(f"A store is 'memory', {' or '.join(forms)}.")
+    backend = "postgresql" if parsed.drivername.startswith("postgres") else parsed.get_backend_name()
     fitting = [form for form in forms if form.startswith(f"{backend}+")] or forms
-    raise ConfigurationError(f"A store at {understood.drivername}:// is not supported. Use {' or '.join(fitting)}.")
+    raise ConfigurationError(f"A store at {parsed.drivername}:// is not supported. Use {' or '.join(fitting)}.")
 
 
 def _failures_of(driver: str) -> tuple[type[Exception], ...]:
@@ -425,7 +433,7 @@ def _failures_of(driver: str) -> tuple[type[Exception], ...]:
         module = importlib.import_module(driver)
     except ImportError:
         raise ConfigurationError(_INSTALL) from None
-    # The drivers' own, too: while they connect, some pass through SQLAlchemy as they are.
+    # The drivers' own errors, too: while a driver connects, SQLAlchemy does not wrap all of them.
     own = [getattr(module, name) for name in ("Error", "PostgresError", "InterfaceError") if hasattr(module, name)]
     return (SQLAlchemyError, OSError, *own)
 
@@ -442,4 +450,4 @@ def _is_call(record: CallRecord) -> sa.ColumnElement[bool]:
 
 
 def _with_mark(record: str, delivered: bool | None) -> CallRecord:
-    return msgspec.structs.replace(decode_approval(record), delivered=delivered)
+    return msgspec.structs.replace(decode_record(record), delivered=delivered)

@@ -7,14 +7,15 @@ app.include_router(bridge.router("/api/chat"))
 answer = await ChatClient(app).send("Weather in Oslo?")
 assert answer.text == "It is sunny."
 
-`ScriptedLiveModel` takes the same script and follows it in live mode too, or a coroutine that plays the model's side of
-a live session.
+`ScriptedLiveModel` follows the same script in live mode, too. Instead of a script it takes a coroutine function that
+plays the model in a live session.
 """
 
 from .client import Answer, ChatClient
 from .live import ScriptedLiveModel
-from .live_session import LiveSession, Received
+from .live_session import LiveSession
 from .models import Reply, Said, ScriptedModel, call, text, thought
+from .received import Received
 
 __all__ = [
     "Answer",

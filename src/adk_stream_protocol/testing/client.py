@@ -1,4 +1,4 @@
-"""A client in the same process as the application that it talks to."""
+"""A client in the same process as the application that it calls."""
 
 import json
 import secrets
@@ -12,7 +12,7 @@ from starlette.types import ASGIApp
 
 @dataclass(frozen=True)
 class Answer:
-    """What came back: the chunks of a stream, or a refusal."""
+    """The response of the bridge: the chunks of a stream, or a refusal."""
 
     status: int
     chunks: list[dict[str, Any]] = field(default_factory=list[dict[str, Any]])
@@ -25,7 +25,7 @@ class Answer:
 
     @property
     def types(self) -> list[str]:
-        """The chunks' types, in order, with deltas of one part folded into one."""
+        """The types of the chunks, in order. Deltas that follow each other count as one."""
         folded: list[str] = []
         for chunk in self.chunks:
             if not (chunk["type"].endswith("-delta") and folded and folded[-1] == chunk["type"]):
@@ -41,7 +41,7 @@ class Answer:
 
     @property
     def approvals(self) -> list[dict[str, Any]]:
-        """What a person is asked: parts of a message, as the client has them."""
+        """The calls that a person is asked to approve, as the tool parts that the client has."""
         parts = self._tool_parts()
         return [
             {**parts[chunk["toolCallId"]], "state": "approval-requested", "approval": {"id": chunk["approvalId"]}}
@@ -50,7 +50,7 @@ class Answer:
 
     @property
     def browser_calls(self) -> list[dict[str, Any]]:
-        """What the browser is to run: calls without a result that nobody has to approve."""
+        """The calls that the browser is to run: without a result, and without an approval to wait for."""
         ended = ("tool-output-available", "tool-output-error", "tool-output-denied", "tool-approval-request")
         asked = {chunk["toolCallId"] for chunk in self.chunks if chunk["type"] in ended}
         given = [chunk["toolCallId"] for chunk in self.of_type("tool-input-available")]
@@ -92,32 +92,32 @@ class ChatClient:
         self._transport = httpx.ASGITransport(app)
 
     async def send(self, message: str, *, files: Sequence[Mapping[str, str]] = (), **body: Any) -> Answer:
-        """One user message. `files`: mappings with `url` (data:), `mediaType` and perhaps `filename`."""
+        """Send a user message. `files`: mappings with `url` (data:), `mediaType` and perhaps `filename`."""
         parts = [{"type": "file", **file} for file in files]
         parts += [{"type": "text", "text": message}] if message else []
         posted = {"id": f"msg-{secrets.token_hex(8)}", "role": "user", "parts": parts}
         return await self.post({"id": self.chat_id, "trigger": "submit-message", "messages": [posted], **body})
 
     async def approve(self, answer: Answer) -> Answer:
-        """Agree to everything that this answer asks for."""
+        """Approve every call that this answer asks about."""
         return await self.reply(answer, [_decided(part, approved=True) for part in answer.approvals])
 
     async def deny(self, answer: Answer, reason: str | None = None) -> Answer:
         return await self.reply(answer, [_decided(part, approved=False, reason=reason) for part in answer.approvals])
 
     async def output(self, answer: Answer, output: Any) -> Answer:
-        """The browser's output, for every call that this answer leaves to it."""
+        """Send this output for every call that the answer leaves to the browser."""
         parts = [{**part, "state": "output-available", "output": output} for part in answer.browser_calls]
         return await self.reply(answer, parts)
 
     async def reply(self, answer: Answer, parts: Sequence[Mapping[str, Any]], **body: Any) -> Answer:
-        """Go on with the message of this answer: `parts` are its tool parts, as the client has filled them in."""
+        """Continue the message of this answer: `parts` are its tool parts, as the client has completed them."""
         message = {"id": answer.message_id, "role": "assistant", "parts": list(parts)}
         posted = {"messages": [message], "messageId": answer.message_id, "trigger": "submit-message"}
         return await self.post({"id": self.chat_id, **posted, **body})
 
     async def post(self, body: Mapping[str, Any] | bytes) -> Answer:
-        """Any body, as it is."""
+        """Post any body, unchanged."""
         content = body if isinstance(body, bytes) else json.dumps(body).encode()
         headers = {"content-type": "application/json", **self._headers}
         async with httpx.AsyncClient(transport=self._transport, base_url="http://localhost") as http:

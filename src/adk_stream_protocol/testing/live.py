@@ -1,4 +1,4 @@
-"""A live model that follows a script, or whose side of the session a coroutine of the test plays."""
+"""A live model that follows a script, or that a coroutine of the test plays."""
 
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable
 from contextlib import asynccontextmanager
@@ -15,10 +15,10 @@ Server = Callable[[LiveSession], Awaitable[None]]
 
 
 class ScriptedLiveModel(ScriptedModel):
-    """Follows its script in live mode as well as in request mode: one reply for each turn of the model.
+    """Follows its script in live mode as well as in request mode, with one reply for each turn of the model.
 
-    The model's turn comes when the user has written or has ended to speak, and when every call of the last reply has
-    its response. `requests` has the conversation that each reply was given to.
+    The model's turn begins when the user has written or stopped to speak, and when every call of the last reply has
+    its response. `requests` has the conversation that each reply belongs to.
 
     Instead of a script it takes a coroutine function, which is called with a `LiveSession` for each connection:
 
@@ -28,13 +28,14 @@ class ScriptedLiveModel(ScriptedModel):
             assert (await session.expect_response()).response == {"paid": 1}
             await session.answer("Paid.")
 
-    An exception of the coroutine is the connection's. When it returns, the connection stays open until ADK closes it.
+    If the coroutine raises, the connection breaks with that exception. When it returns, the connection stays open until
+    ADK closes it.
     """
 
     model: str = "scripted-live"
     family: Family = "2.5"
     live_session_id: str | None = None
-    """What the service calls the session. ADK presents history with such ids in another way."""
+    """The service's id of the session. ADK sends the history in another way if there is one."""
     _server: Server = PrivateAttr()
     _sessions: list[LiveSession] = PrivateAttr(default_factory=list[LiveSession])
 
@@ -48,7 +49,7 @@ class ScriptedLiveModel(ScriptedModel):
         return self._sessions
 
     async def finished(self) -> None:
-        """Waits until every coroutine has come to its end, and raises what went wrong in one."""
+        """Wait until every coroutine has ended, and raise the exception of one that failed."""
         for session in self._sessions:
             await session.finished()
 

@@ -1,9 +1,8 @@
-"""Both ends of a scripted live session: the connection that ADK holds, and the verbs of who plays the model."""
+"""Both ends of a scripted live session: ADK's connection, and the methods of the test that plays the model."""
 
 import asyncio
-from collections.abc import AsyncGenerator, Awaitable, Callable, Generator, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Generator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import Any, Literal
 
 from google.adk.models.base_llm_connection import BaseLlmConnection, RealtimeInput
@@ -12,50 +11,20 @@ from google.adk.models.llm_response import LlmResponse
 from google.genai import types
 
 from .models import Said, call, is_responses, parts_of, words_of
+from .received import Kind, Received
 
 Family = Literal["2.5", "3"]
-Kind = Literal[
-    "history", "content", "response", "audio", "video", "activity_start", "activity_end", "audio_stream_end", "close"
-]
-_MAY_BE_PASSED_OVER = ("history", "audio", "video", "activity_start", "activity_end", "audio_stream_end")
-
-
-@dataclass(frozen=True)
-class Received:
-    """What ADK has sent to the model in one go."""
-
-    kind: Kind
-    contents: Sequence[types.Content] = ()
-    blob: types.Blob | None = None
-    partial: bool = False
-
-    @property
-    def text(self) -> str:
-        return "".join(part.text or "" for part in self._parts())
-
-    @property
-    def responses(self) -> list[types.FunctionResponse]:
-        return [part.function_response for part in self._parts() if part.function_response]
-
-    @property
-    def asks_for_reply(self) -> bool:
-        """Whether it is the model's turn now. As for history: where it ends with the user."""
-        if self.kind == "history":
-            return self.contents[-1].role == "user"
-        return self.kind in ("content", "response", "activity_end", "audio_stream_end") and not self.partial
-
-    def _parts(self) -> list[types.Part]:
-        return [part for content in self.contents for part in content.parts or []]
+_MAY_BE_SKIPPED = ("history", "audio", "video", "activity_start", "activity_end", "audio_stream_end")
 
 
 class LiveSession:
     """The model's end.
 
-    What is emitted has the shapes that ADK makes of what Gemini's service sends: words as they come, and the whole
+    What it emits has the form that ADK gives to what Gemini's service sends: words one by one, and the complete text
     again when the turn ends, is interrupted, or goes on with a call or a thought.
 
-    Families: with Gemini 2.5 a turn ends with its calls, and the answer to the responses is a turn of its own. With
-    Gemini 3 the turn goes on, and ends once.
+    Families: with Gemini 2.5 a turn ends with its calls, and what the model says to the responses is another turn. With
+    Gemini 3 the turn goes on, and ends only once.
     """
 
     def __init__(
@@ -71,7 +40,7 @@ class LiveSession:
         self.number = number
         self.family: Family = family
         self.received: list[Received] = []
-        """Everything so far, expected or passed over."""
+        """Everything that ADK has sent so far, whether a test expected it or not."""
         self.contents: list[types.Content] = []
         """The conversation as the model knows it."""
         self.connection = _Connection(self)
@@ -89,8 +58,8 @@ class LiveSession:
     # -- what ADK sends ------------------------------------------------------------------------------------------------
 
     async def expect(self, kind: Kind | None = None) -> Received:
-        """The next of this kind, or of any. History, audio and activity on the way to it are passed over; anything else
-        is a failure."""
+        """The next thing of this kind, or of any kind, that ADK sends. History, audio and activity before it are
+        skipped; anything else is a failure."""
         while True:
             self._expecting = True
             try:
@@ -99,7 +68,7 @@ class LiveSession:
                 self._expecting = False
             if kind in (None, received.kind):
                 return received
-            if received.kind not in _MAY_BE_PASSED_OVER:
+            if received.kind not in _MAY_BE_SKIPPED:
                 raise AssertionError(f"The model expects {kind}, and gets {received}.")
 
     async def expect_text(self) -> str:
@@ -118,7 +87,7 @@ class LiveSession:
     # -- what the model says -------------------------------------------------------------------------------------------
 
     async def answer(self, said: Said) -> list[types.FunctionCall]:
-        """A whole reply as in a script, and the end of the turn. Gives the calls that it has made."""
+        """Say a whole reply, as in a script, and end the turn. Returns the calls that the reply makes."""
         if isinstance(said, Exception):
             raise said
         if is_responses(said):
@@ -139,20 +108,20 @@ class LiveSession:
         return []
 
     async def say(self, said: str, *, thought: bool = False) -> None:
-        """Word by word. The whole follows when Gemini's connection would give it."""
+        """Say it word by word. The complete text follows when Gemini's connection would give it."""
         if self._is_thought != thought:
             await self._whole_text()
         self._is_thought = thought
         for word in words_of(types.Part(text=said, thought=thought or None)):
             self._text += word.text or ""
-            await self._emit(content=types.Content(parts=[word]), partial=True)  # the service names no role
+            await self._emit(content=types.Content(parts=[word]), partial=True)  # the service gives no role
 
     async def call(self, name: str, /, **arguments: Any) -> types.FunctionCall:
         (made,) = await self.calls(call(name, **arguments))
         return made
 
     async def calls(self, *made: types.Part) -> list[types.FunctionCall]:
-        """Calls in one message, which ends the turn of a 2.5 model."""
+        """Make several calls in one message, which ends the turn of a 2.5 model."""
         await self._whole_text()
         if self.family == "2.5":
             await self._whole_transcripts()
@@ -166,7 +135,7 @@ class LiveSession:
         await self._emit(content=types.Content(parts=[types.Part(inline_data=blob)]))
 
     async def input_transcript(self, heard: str, *, finished: bool = False) -> None:
-        """What the model has understood. Gemini 3 tells it only once, whole."""
+        """What the model has understood. Gemini 3 sends it once, complete."""
         if self.family == "3":
             await self._emit(input_transcription=types.Transcription(text=heard, finished=True), partial=False)
             return
@@ -182,7 +151,7 @@ class LiveSession:
             await self._whole_transcripts(heard=False)
 
     async def interrupted(self) -> None:
-        """The user has cut in. Gemini ends the turn next."""
+        """The user has interrupted the model. Gemini ends the turn next."""
         await self._whole_transcripts()
         if self._text:
             await self._whole_text(interrupted=True)
@@ -206,7 +175,7 @@ class LiveSession:
         )
 
     async def resumption_handle(self, handle: str) -> None:
-        """From now on ADK can open a new connection to this conversation."""
+        """Send a handle with which ADK can open a new connection to this conversation."""
         update = types.LiveServerSessionResumptionUpdate(new_handle=handle, resumable=True)
         await self._emit(live_session_resumption_update=update)
 
@@ -214,8 +183,8 @@ class LiveSession:
         await self._emit(go_away=types.LiveServerGoAway(time_left="5s"))
 
     async def emit(self, response: LlmResponse) -> None:
-        """Any response, as it is."""
-        await asyncio.sleep(0)  # a model that never waits starves everybody else
+        """Send any response, unchanged."""
+        await asyncio.sleep(0)  # lets other tasks run: a model that never waits would block them
         if not response.partial:
             if response.input_transcription:
                 self._note("user", types.Part(text=response.input_transcription.text))
@@ -225,15 +194,15 @@ class LiveSession:
         self.emitted.put_nowait(response)
 
     def fail(self, failure: Exception) -> None:
-        """The connection breaks."""
+        """Break the connection."""
         self.emitted.put_nowait(failure)
 
     def end(self) -> None:
-        """The model ends the session in good order."""
+        """End the session without an error."""
         self.emitted.put_nowait(None)
 
     async def taken(self) -> None:
-        """Waits until ADK has taken everything, and has come back for more."""
+        """Wait until ADK has read everything, and asks for more."""
         await self.emitted.join()
 
     async def _emit(self, **fields: Any) -> None:
@@ -244,7 +213,7 @@ class LiveSession:
             part = types.Part(text=self._text, thought=self._is_thought or None)
             self._text = ""
             content = types.Content(role="model", parts=[part])
-            # Gemini's connection names no model here.
+            # Gemini's connection gives no model version here.
             await self._emit(content=content, partial=False, interrupted=interrupted, model_version=None)
 
     async def _whole_transcripts(self, *, heard: bool = True, spoken: bool = True) -> None:
@@ -261,11 +230,11 @@ class LiveSession:
         if parts:
             self.contents.append(types.Content(role=role, parts=list(parts)))
 
-    # -- who plays it --------------------------------------------------------------------------------------------------
+    # -- the test that plays it ----------------------------------------------------------------------------------------
 
     @contextmanager
     def played_by(self, server: Callable[["LiveSession"], Awaitable[None]]) -> Generator[None, None, None]:
-        """The time of one connection."""
+        """Lets `server` play the model while one connection is open."""
         self._task = asyncio.create_task(self._play(server))
         try:
             yield
@@ -292,7 +261,7 @@ class LiveSession:
             self.take(Received("close"))
 
     def take(self, received: Received) -> None:
-        """What ADK sends arrives."""
+        """Receive what ADK sends."""
         self.received.append(received)
         self.contents += received.contents
         self._inbox.put_nowait(received)
@@ -331,7 +300,7 @@ class _Connection(BaseLlmConnection):
                 self._session.take(Received("audio_stream_end"))
 
     async def receive(self) -> AsyncGenerator[LlmResponse, None]:
-        """One turn. Nothing at all means that the connection has come to its end."""
+        """The responses of one turn. If there are none, the connection has ended."""
         while not self._ended:
             response = await self._session.emitted.get()
             try:

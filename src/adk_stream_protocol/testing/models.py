@@ -29,10 +29,10 @@ def call(name: str, /, **arguments: Any) -> types.Part:
 
 
 class ScriptedModel(BaseLlm):
-    """One reply of the script for each model call, streamed word by word the way Gemini does.
+    """Gives one reply of the script for each model call, word by word as Gemini streams it.
 
-    A reply is a text, or parts; or `LlmResponse`s, which are given as they are; or an exception, which is raised; or a
-    function of the request that returns one of these. A call beyond the script is a failure of the test.
+    A reply is a text, or parts; or `LlmResponse`s, which are passed on unchanged; or an exception, which is raised; or
+    a function of the request that returns one of these. A model call after the end of the script fails the test.
     """
 
     model: str = "scripted"
@@ -45,7 +45,7 @@ class ScriptedModel(BaseLlm):
 
     @property
     def requests(self) -> list[LlmRequest]:
-        """What ADK has asked so far."""
+        """The requests that ADK has sent so far."""
         return self._requests
 
     async def generate_content_async(
@@ -54,7 +54,7 @@ class ScriptedModel(BaseLlm):
         said = self.next_reply(llm_request)
         if is_responses(said):
             for response in said:
-                await asyncio.sleep(0)  # a model that never waits starves everybody else
+                await asyncio.sleep(0)  # lets other tasks run: a model that never waits would block them
                 yield response
             return
         parts = parts_of(said)
@@ -69,7 +69,7 @@ class ScriptedModel(BaseLlm):
         )
 
     def next_reply(self, llm_request: LlmRequest) -> Spoken:
-        """The script's reply to this request, which now counts as asked."""
+        """The script's reply to this request, which is added to `requests`."""
         self.requests.append(llm_request)
         if len(self.requests) > len(self._script):
             raise AssertionError(f"The script has {len(self._script)} replies; this is call {len(self.requests)}.")

@@ -1,8 +1,8 @@
 """Ids of calls that are unique in their chat.
 
-Some models number their calls anew in every answer ("0", "1", ...). An answer of a person's names a call by its id, so
-a second "0" must not be mistaken for the first. It gets a suffix before ADK sees it: session, record, wire and history
-then all have the same id.
+Some models start to number their calls again in every response ("0", "1", ...). A person's answer names a call by its
+id, so a second "0" must not be mistaken for the first. It gets a suffix before ADK sees it: then the session, the
+record, the wire and the history have the same id.
 """
 
 from collections.abc import Iterable
@@ -13,22 +13,25 @@ from google.genai import types
 
 
 class CallIds:
-    """Of one chat, while one run holds it."""
+    """The ids of the calls of one chat, during one run."""
 
     def __init__(self, recorded: Iterable[str]) -> None:
         self._taken = set(recorded)
-        self._knows_session = False
-        self._given: dict[tuple[str, str | None], dict[str, list[str]]] = {}  # by speaker, in its running model call
+        self._has_read_session = False
+        self._given: dict[
+            tuple[str, str | None], dict[str, list[str]]
+        ] = {}  # by agent and branch, for its current model call
 
     def new_model_call(self, agent: str, branch: str | None) -> None:
         self._given.pop((agent, branch), None)
 
     def rename_repeated(self, response: LlmResponse, agent: str, branch: str | None, events: Iterable[Event]) -> None:
-        """Give its calls ids that no other call of the chat has. The parts are the model's own: they are copied."""
+        """Give the calls of the response ids that no other call of the chat has. Parts are copied before they are
+        changed: they belong to the model."""
         parts = (response.content.parts if response.content else None) or []
         if response.content is None or not any(part.function_call and part.function_call.id for part in parts):
             return
-        self._look_through(events)
+        self._read_session(events)
         given = self._given.setdefault((agent, branch), {})
         seen: dict[str, int] = {}
         renamed: list[types.Part] = []
@@ -37,7 +40,7 @@ class CallIds:
             if call is None or not call.id:
                 renamed.append(part)
                 continue
-            # What was streamed comes again in the whole: there the first call of an id is the one that was streamed.
+            # A streamed call comes again in the complete response: there the first call of an id is the streamed one.
             place = seen.get(call.id, 0)
             seen[call.id] = place + 1
             ids = given.setdefault(call.id, [])
@@ -48,10 +51,10 @@ class CallIds:
             renamed.append(part)
         response.content = types.Content(role=response.content.role, parts=renamed)
 
-    def _look_through(self, events: Iterable[Event]) -> None:
-        """Also through what was rewound: an answer to it may still be on its way."""
-        if not self._knows_session:
-            self._knows_session = True
+    def _read_session(self, events: Iterable[Event]) -> None:
+        """Rewound events count, too: an answer to one of their calls may still arrive."""
+        if not self._has_read_session:
+            self._has_read_session = True
             for event in events:
                 self._taken.update(call.id for call in event.get_function_calls() if call.id)
 

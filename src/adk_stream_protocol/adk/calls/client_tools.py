@@ -1,4 +1,4 @@
-"""Tools that the browser executes: for ADK a long-running call, for the client one that it answers."""
+"""Tools that run in the browser. For ADK their calls are long-running; the client answers them."""
 
 import inspect
 import warnings
@@ -18,7 +18,7 @@ _NO_PARAMETERS: dict[str, Any] = {"type": "object", "properties": {}}
 
 
 class ClientTool(BaseTool):
-    """One tool of the browser's. ADK never runs it: the call stays open until the client's output arrives."""
+    """A tool that runs in the browser. ADK never runs it: the call stays open until the client's output arrives."""
 
     def __init__(
         self, declaration: types.FunctionDeclaration, *, output: Mapping[str, Any] | None, approve: Approve
@@ -32,7 +32,7 @@ class ClientTool(BaseTool):
         return self._declaration
 
     async def run_async(self, *, args: dict[str, Any], tool_context: ToolContext) -> None:
-        """Nothing: that is how ADK knows that the result comes later."""
+        """Returns nothing, so that ADK knows that the result comes later."""
 
     async def needs_approval(self, arguments: Mapping[str, Any], tool_context: ToolContext) -> bool:
         if not callable(self._approve):
@@ -55,11 +55,12 @@ def client_tool(
 ) -> ClientTool:
     """A tool that runs in the user's browser.
 
-    Either by its name, with a `description` and JSON schemas for its `parameters` and `output`; or from a Python
-    function, whose signature, docstring and return type say the same. The function itself is never called.
+    Give its name, with a `description` and JSON schemas for its `parameters` and `output`; or a Python function, whose
+    signature, docstring and return type say the same. The function itself is never called.
 
-    `approve`: whether the person is asked before the browser runs it; or a function of the call's arguments (those
-    that it names, and `tool_context` if it wants it) that tells.
+    `approve`: whether a person must approve each call before the browser runs it; or a function that decides it. The
+    function gets those of the call's arguments that it has parameters for, and `tool_context` if it has such a
+    parameter.
     """
     if isinstance(tool, str):
         if not description:
@@ -83,8 +84,8 @@ def fits(output: Any, schema: Mapping[str, Any] | None) -> bool:
 
 
 def _declaration(function: Callable[..., Any]) -> types.FunctionDeclaration:
-    # The way in which ADK reads a function, so that both kinds of tools look alike to the model.
-    with warnings.catch_warnings():  # on Vertex it calls its own way deprecated
+    # As ADK itself declares a function, so that both kinds of tools look the same to the model.
+    with warnings.catch_warnings():  # on Vertex ADK warns that this way is deprecated
         warnings.simplefilter("ignore", DeprecationWarning)
         declaration = FunctionTool(function)._get_declaration()  # pyright: ignore[reportPrivateUsage]
     if declaration is None:

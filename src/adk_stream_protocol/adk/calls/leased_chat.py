@@ -1,4 +1,4 @@
-"""What this process knows of a chat while it holds its lease: the one place for it, for the gate and for the run."""
+"""What this process knows of a chat while it holds the chat's lease. The gate and the run share it."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -13,54 +13,73 @@ from ...protocol.call_record import CallKey, CallRecord, ChatKey, State
 from ...store.base import Lease, Snapshot
 from ..title import title_of
 from .call_ids import CallIds
-from .live_observer import LiveSession
+from .live_observer import LiveObserver
 
 
-async def _take(_: Session) -> None:
-    """Nobody minds what the user says."""
+async def _ignore_user_message(_: Session) -> None:
+    """For runs that need no notice of it."""
 
 
 @dataclass(eq=False)
 class LeasedChat:
+    """What this process knows of a chat while it holds the chat's lease.
+
+    | About | Attributes |
+    |---|---|
+    | the lease, and what the store has | `lease`, `records`, `now`, `delivered` |
+    | the run | `prepared`, `message_id`, `live_observer`, `on_user_message`, `begun` |
+    | calls and questions | `call_ids`, `unasked`, `questions` |
+    | tools that run | `at_work`, `unstored` |
+    | how the run ends | `begins_nothing`, `is_lost`, `leaves_calls` |
+    """
+
     lease: Lease
     records: dict[CallKey, CallRecord]
-    """What is recorded of the chat's calls. Only the holder of the lease starts and ends them, so it is up to date but
-    for answers that come in elsewhere."""
+    """The records of the chat's calls. Only the holder of the lease starts and ends calls, so they are up to date,
+    except for answers that other workers receive."""
     now: float
     """The store's clock when the lease was taken."""
-    prepared: Any = None
-    """What the application chose for this run, for whoever has to go on with one of its calls."""
-    message_id: str | None = None
-    live: LiveSession | None = None
     delivered: set[CallKey] = field(default_factory=set[CallKey])
-    """Calls whose outcome stands in the session. The store learns it when the lease is given back."""
-    on_user_message: Callable[[Session], Awaitable[None]] = _take
-    """Called with ADK's session before the user's words are put into it."""
+    """Calls whose outcome is in the session. The store marks them when the lease is released."""
+
+    prepared: Any = None
+    """What the application's `prepare` chose for this run. It is recorded with each call, for the run that goes on with
+    the call later."""
+    message_id: str | None = None
+    """The assistant's message that this run writes."""
+    live_observer: LiveObserver | None = None
+    """The live run that the gate notifies. None in request mode."""
+    on_user_message: Callable[[Session], Awaitable[None]] = _ignore_user_message
+    """Called with ADK's session before ADK stores the user's message in it."""
     begun: Session | None = None
-    """ADK's session, in which the words of this run are the first."""
-    questions: dict[CallKey, CallRecord] = field(default_factory=dict[CallKey, CallRecord])
-    """What nodes of workflows ask the user. No tool does, so that nobody has written it down."""
+    """ADK's session, if the chat's title is to be made from it when this run ends."""
+
     call_ids: CallIds = field(default_factory=lambda: CallIds(()))
     unasked: set[CallKey] = field(default_factory=set[CallKey])
-    """Calls that are recorded as asked, while ADK's question has not come out yet."""
+    """Calls that are recorded as asked, while ADK has not emitted its question yet."""
+    questions: dict[CallKey, CallRecord] = field(default_factory=dict[CallKey, CallRecord])
+    """What nodes of workflows ask the user. They ask without a tool, so the gate has not recorded it."""
+
     at_work: set[CallKey] = field(default_factory=set[CallKey])
-    """Tools that have begun."""
+    """Tools that have begun, and have not ended."""
     unstored: set[CallKey] = field(default_factory=set[CallKey])
-    """Tools that have begun, and whose results the session does not have yet."""
+    """Tools that have begun, and whose results are not in the session yet."""
+    _changed: asyncio.Event = field(default_factory=asyncio.Event)
+
     begins_nothing: bool = False
     """No tool may begin any more: this run is about to end."""
     is_lost: bool = False
     """Somebody else has the lease by now."""
     leaves_calls: bool = False
-    """What is approved and not begun is for the next holder of the chat: this one gives none of it up."""
-    _idle: asyncio.Event = field(default_factory=asyncio.Event)
+    """Calls that are approved and have not begun are left to the next holder of the lease: this run does not give them
+    up."""
 
     @property
     def key(self) -> ChatKey:
         return self.lease.chat
 
     async def title(self) -> str | None:
-        """What the chat is called from now on; None if this run changes nothing about it."""
+        """The chat's new title; None if this run does not change it."""
         return await title_of(self.begun.events) if self.begun is not None else None
 
     @classmethod
@@ -69,7 +88,7 @@ class LeasedChat:
         return cls(lease, records, snapshot.now, call_ids=CallIds(call.call_id for call in records))
 
     def known(self) -> Snapshot:
-        """For a first attempt without another look into the store."""
+        """For a first attempt to change a record, without reading the store again."""
         return Snapshot(list(self.records.values()), self.now)
 
     def begin(self, call: CallKey) -> None:
@@ -80,27 +99,27 @@ class LeasedChat:
         self.at_work.discard(call)
         if not has_result:
             self.unstored.discard(call)
-        self._idle.set()
+        self._changed.set()
 
     def lose_calls(self) -> None:
-        """The run is over. What it has begun and not ended is unknown to everybody."""
+        """The run is over. The outcome of calls that have begun and not ended is unknown."""
         self.at_work.clear()
         self.unstored.clear()
-        self._idle.set()
+        self._changed.set()
         for call, record in self.records.items():
             if record.state is State.STARTED and record.lease_token == self.lease.token:
                 self.records[call] = msgspec.structs.replace(record, state=State.UNKNOWN)
 
     def store_result(self, call: CallKey) -> None:
-        """The session has the result."""
+        """The call's result is in the session now."""
         self.unstored.discard(call)
         if call in self.records:
             self.delivered.add(call)
-        self._idle.set()
+        self._changed.set()
 
     async def until_tools_end(self, longest_s: float) -> None:
-        """Wait for the tools that have begun, and a moment for the session to get their results. A call that may not
-        begin any more holds back the results of the calls beside it."""
+        """Wait for the tools that have begun, and then a moment until their results are in the session. That can take
+        for ever: ADK stores the results of one message together, and a call that may not begin any more gives none."""
         await self._until(lambda: not self.at_work, longest_s)
         await self._until(lambda: not self.unstored, min(longest_s, _STORING_S))
 
@@ -108,8 +127,8 @@ class LeasedChat:
         try:
             async with asyncio.timeout(longest_s):
                 while not is_so():
-                    self._idle.clear()
-                    await self._idle.wait()
+                    self._changed.clear()
+                    await self._changed.wait()
         except TimeoutError:
             pass
 

@@ -1,4 +1,4 @@
-"""What the gate tells a live run."""
+"""What the gate notifies a live run of."""
 
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -10,40 +10,41 @@ from google.adk.tools import BaseTool
 from ...protocol.call_record import CallKey
 
 
-class LiveSession(Protocol):
-    """What the gate tells a live run, where calls wait for their answers inside ADK instead of ending the run."""
+class LiveObserver(Protocol):
+    """What the gate notifies a live run of. In live mode calls wait for their answers inside ADK, and do not end the
+    run."""
 
     is_ending: bool
-    """Whether nothing may be begun in it any more."""
+    """Whether no call may begin any more."""
 
     def route(self, event: Event, session: Session) -> None:
-        """An event is about to be stored and told."""
+        """ADK is about to store and emit an event."""
         ...
 
     def waits(self, call: CallKey, tool: BaseTool, nested_in: "NestedCall | None", *, blocks: bool) -> None:
-        """A call waits for its answer. `blocks`: ADK does not listen to the model meanwhile."""
+        """A call waits for its answer. `blocks`: ADK does not read from the model meanwhile."""
         ...
 
     def left(self, call: CallKey) -> None:
-        """A call is the client's to answer, and ADK waits no more for it."""
+        """A call is left to the client, and ADK does not wait for its answer."""
         ...
 
     def goes_on(self, call: CallKey) -> None:
-        """It has its answer, or needs none any more."""
+        """A call that waited has its answer, or needs none any more."""
         ...
 
     def settled(self, call: CallKey, response: Any) -> None:
-        """A tool came to its end. ADK tells so when all calls of its message have."""
+        """A tool has ended. ADK emits its response only when all calls of its message have ended."""
         ...
 
     async def news(self, timeout_s: float) -> None:
-        """Return when somebody may have answered, or after a while."""
+        """Return when a client may have answered, or after `timeout_s`."""
         ...
 
 
 @dataclass(frozen=True)
 class NestedCall:
-    """A call of an agent that runs as a tool: no event of it reaches the outer run."""
+    """A call made by an agent that runs as a tool. The outer run gets no event of it."""
 
     outer: CallKey
     agent: str

@@ -1,4 +1,4 @@
-"""What ADK, the model and the person are told of a call that has come to its end."""
+"""The response that ADK, the model and the person get for a call that has ended."""
 
 from typing import Any, cast
 
@@ -12,14 +12,14 @@ OUTCOME_UNKNOWN = (
 
 
 def ended_response(record: CallRecord) -> dict[str, Any]:
-    """What ADK is given for a call that has come to its end."""
+    """The response that ADK gets for a call that has ended."""
     if record.state in (State.DONE, State.FAILED):
         return recorded_response(record)
     return {"error": refusal_text(record)}
 
 
 def recorded_response(record: CallRecord) -> dict[str, Any]:
-    """What ADK is given for a call that has its result already."""
+    """The response that ADK gets for a call whose result is recorded."""
     if record.executor == "server":
         return as_response(record.result["response"])
     if "error" in record.result:
@@ -33,7 +33,7 @@ def as_response(result: Any) -> dict[str, Any]:
 
 
 def refusal_text(record: CallRecord) -> str:
-    """What the model and the person are told of a call that came to nothing."""
+    """What the model and the person read about a call that ended without a result."""
     if record.state is State.UNKNOWN:
         return OUTCOME_UNKNOWN
     if record.state is State.EXPIRED:

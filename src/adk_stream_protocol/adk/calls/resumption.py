@@ -1,4 +1,4 @@
-"""How ADK is told what became of calls: answers, outcomes, and questions that a live session left behind."""
+"""How answers and outcomes of calls get into ADK's session, and questions that a live session left open."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -19,18 +19,18 @@ from .session_calls import SessionCall
 
 @dataclass(frozen=True)
 class Resumption:
-    """How ADK is told: some answers are put into the session, then one run for each message."""
+    """How ADK gets the answers: some are appended to the session, then one run is started for each message."""
 
     appended: Sequence[Event]
     messages: Sequence[types.Content]
     browser_answers: Sequence[Event]
-    """All results of the browser's, as they will stand in the session."""
+    """All results of browser calls, as they will be in the session."""
     outputs: frozenset[CallKey]
-    """The calls of those."""
+    """The calls that those results are of."""
 
 
 def plan_resumption(calls: Sequence[SessionCall], ids: MessageIds) -> Resumption:
-    """Confirmations travel alone: ADK hides a whole message from the model that has one in it."""
+    """Confirmations are sent without other parts: ADK hides a message from the model if there is one in it."""
     groups: dict[tuple[str, str, str | None], list[SessionCall]] = {}
     for call in calls:
         groups.setdefault(call.group, []).append(call)
@@ -51,8 +51,9 @@ def plan_resumption(calls: Sequence[SessionCall], ids: MessageIds) -> Resumption
 
 
 def question_events(calls: Iterable[SessionCall]) -> list[Event]:
-    """A live session waits for answers without a word in the session. Before request mode can go on with a call of its,
-    there must be what request mode would have left: ADK's question, and a result that only holds the place."""
+    """The questions of a live session that ended while calls waited. It had no question in ADK's session. Before
+    request mode can go on with such a call, the session needs what request mode would have left there: ADK's question,
+    and a placeholder for the result."""
     events: list[Event] = []
     for call in calls:
         if call.is_known_to_adk or call.has_result or not call.is_asked:
@@ -110,7 +111,7 @@ def answer_event(asked_by: Event, parts: list[types.Part], ids: MessageIds) -> E
 
 
 def outcome_events(calls: Iterable[SessionCall]) -> list[Event]:
-    """What the session is told of calls that came to their end while nobody was asking for them."""
+    """Events with the outcomes of calls that ended while no run waited for them."""
     events: list[Event] = []
     for call in calls:
         ids = MessageIds(user_message_id=None, message_id=call.message_id)
@@ -122,15 +123,15 @@ def outcome_events(calls: Iterable[SessionCall]) -> list[Event]:
 
 
 def _confirmation(call: SessionCall) -> types.Part:
-    # The gate answers from the record, whatever this says; but where it says no, not even ADK would run the tool.
-    said: dict[str, Any] = {"confirmed": call.record.state not in (State.DENIED, State.EXPIRED)}
+    # The gate decides by the record, whatever this says. But if this says no, ADK does not run the tool either.
+    confirmation: dict[str, Any] = {"confirmed": call.record.state not in (State.DENIED, State.EXPIRED)}
     if call.record.payload is not None:
-        said["payload"] = call.record.payload
-    return _function_response(call.approval_id, CONFIRMATION, said)
+        confirmation["payload"] = call.record.payload
+    return _function_response(call.approval_id, CONFIRMATION, confirmation)
 
 
 def response_part(record: CallRecord) -> types.Part:
-    """What ADK is told of a call that has come to its end."""
+    """The response that ADK gets for a call that has ended."""
     response = ended_response(record)
     if record.tool == REQUEST_INPUT and response.keys() != {"result"}:
         response = {"result": response}

@@ -1,7 +1,7 @@
-"""What ADK writes into the session when a run is aborted, set right by the record.
+"""Corrects what ADK writes into the session when a run is aborted.
 
-ADK answers every call that is open with an error. That would tell the model of a payment that was made that it was
-aborted, and close questions that a person may still answer.
+ADK answers every open call with an error. Then the model would read that a payment was aborted which was in fact made,
+and questions would be closed that a person may still answer. So the seal gets the recorded outcomes instead.
 """
 
 from collections.abc import Iterable
@@ -36,10 +36,10 @@ def seal_as_recorded(seal: Event, events: Iterable[Event], records: Records) -> 
             kept.append(part)
         elif record.is_final:
             kept.append(_with_outcome(sealed, record))
-        # else it is still open: the session must not say otherwise
+        # else the call is still open, so the session must not have a response for it
     seal.content = types.Content(role=seal.content.role, parts=kept) if kept else None
 
 
 def _with_outcome(sealed: types.FunctionResponse, record: CallRecord) -> types.Part:
-    told = sealed.model_copy(update={"response": ended_response(record)})
-    return types.Part(function_response=told)
+    corrected = sealed.model_copy(update={"response": ended_response(record)})
+    return types.Part(function_response=corrected)

@@ -1,4 +1,4 @@
-"""The calls of a chat that somebody answers, found in the session and the records together."""
+"""The calls of a chat that a person or a browser answers, found in the session and the records together."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -17,32 +17,32 @@ Events = Iterable[Event]
 
 @dataclass(frozen=True, kw_only=True)
 class SessionCall(AskedCall):
-    """A call that somebody answers, and where it stands in the session."""
+    """A call that a person or a browser answers, and its place in the session."""
 
     message_id: str
     asked_by: Event
     has_result: bool
     is_known_to_adk: bool = True
-    """Whether ADK has its own question about it in the session. A live session asks without."""
+    """Whether ADK's own question about it is in the session. A live session asks without such a question."""
 
     @property
     def is_asked(self) -> bool:
-        """Whether anybody could answer it. A run may end between a call's record and its question."""
+        """Whether somebody was asked. A run may end after it has recorded a call, and before it emits the question."""
         return self.record.executor == "browser" or self.approval_id is not None
 
     @property
     def is_undelivered(self) -> bool:
-        """Whether its outcome, or the person's word, is recorded, but does not stand in the session."""
+        """Whether its outcome, or the person's decision, is recorded, but not in the session."""
         return self.record.is_answered and not self.has_result
 
     @property
     def group(self) -> tuple[str, str, str | None]:
-        """ADK takes answers from one agent on one branch at a time."""
+        """ADK takes answers for one agent on one branch at a time."""
         return self.asked_by.invocation_id, self.asked_by.author, self.asked_by.branch
 
 
 class _Session:
-    """What one pass over the events finds. Calls that a rewind took back are not there."""
+    """What one pass over the events finds. Calls that a rewind removed are not among it."""
 
     def __init__(self, control_flow: ControlFlow | None) -> None:
         self._control_flow = control_flow
@@ -67,18 +67,18 @@ class _Session:
             original = as_dict(as_dict(call.args).get("originalFunctionCall"))
             self.questions[CallKey(event.invocation_id, str(original.get("id")))] = (call_id, event)
             return
-        # A repeated id has a number behind it on the wire: chats of older versions have such.
+        # On the wire a repeated id has a number behind it. Chats of older versions have repeated ids.
         message_id = message_id_of(event)
         count = self._counts[message_id, call_id] = self._counts.get((message_id, call_id), 0) + 1
         key = CallKey(event.invocation_id, call_id)
-        # Of two calls with one id in a turn, the first has the record.
+        # If two calls of a turn have one id, the record is that of the first.
         self.calls.setdefault(key, (call_id if count == 1 else f"{call_id}-{count}", message_id, event))
         if name == REQUEST_INPUT:
             self.inputs[key] = call
 
 
 async def calls_made(events: list[Event]) -> frozenset[CallKey]:
-    """All of them, but those that a rewind took back."""
+    """The keys of all calls in these events, without those that a rewind removed."""
     made, share = set[CallKey](), LoopShare()
     for event in await kept_events(events, share):
         await share.give_way()
@@ -87,7 +87,7 @@ async def calls_made(events: list[Event]) -> frozenset[CallKey]:
 
 
 async def open_questions(chat: Chat, events: list[Event]) -> list[CallRecord]:
-    """What nodes of workflows ask the user in these events, and nobody has answered."""
+    """What nodes of workflows ask the user in these events, as far as nobody has answered it."""
     session = await _read_session(chat, events)
     return [
         _input_request(chat.key, key, call, session.calls[key][2])
@@ -105,8 +105,10 @@ async def _read_session(chat: Chat, events: list[Event]) -> _Session:
 
 
 async def find_session_calls(chat: Chat, events: list[Event], records: Iterable[CallRecord]) -> list[SessionCall]:
-    """In the order of the session."""
-    recorded = {record.call: record for record in records}  # before others get their turn: there may be more by then
+    """The calls that are recorded and in these events, in the order of the events."""
+    recorded = {
+        record.call: record for record in records
+    }  # copied before the first await: others may add records meanwhile
     session = await _read_session(chat, events)
     for key, call in session.inputs.items():
         recorded.setdefault(key, _input_request(chat.key, key, call, session.calls[key][2]))
@@ -135,7 +137,8 @@ async def find_session_calls(chat: Chat, events: list[Event], records: Iterable[
 
 
 def _input_request(chat: ChatKey, key: CallKey, call: types.FunctionCall, event: Event) -> CallRecord:
-    """A node of a workflow asks the user without any tool: nobody has recorded it in chats of older versions."""
+    """A record for what a node of a workflow asks the user. It asks without a tool, and older versions recorded
+    nothing."""
     return CallRecord(
         chat=chat,
         call=key,

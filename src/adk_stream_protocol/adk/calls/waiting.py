@@ -2,7 +2,7 @@
 
 import logging
 from contextvars import ContextVar
-from typing import Any, cast
+from typing import cast
 
 from google.adk.tools import BaseTool, ToolContext
 from google.genai import types
@@ -10,60 +10,62 @@ from google.genai import types
 from ...errors import StoreUnavailable
 from ...protocol import call_record
 from ...protocol.call_record import CallKey, CallRecord, State
-from ...store.base import Store, advance
+from ...store.base import advance
+from .gated_call import GatedCall
 from .leased_chat import LeasedChat, call_keys
-from .live_observer import LiveSession, NestedCall
+from .live_observer import LiveObserver, NestedCall
 
 logger = logging.getLogger(__name__)
 
 
-live_run: ContextVar[LeasedChat | None] = ContextVar("live_run", default=None)
+current_live_chat: ContextVar[LeasedChat | None] = ContextVar("current_live_chat", default=None)
+"""The chat whose live run this task belongs to. Tasks of agents that run as tools inherit it."""
 outer_call: ContextVar[CallKey | None] = ContextVar("outer_call", default=None)
+"""The call of the chat's own session that this task runs. Calls of an agent that runs as a tool are nested in it."""
 
-_MOMENT_S = 0.01
-_POLL_S = 1  # for answers that came in by other workers
+_SHORTEST_WAIT_S = 0.01
+_POLL_S = 1  # for answers that another worker received
 
 
-async def wait_for_answer(
-    store: Store, run: LeasedChat, tool: BaseTool, tool_context: ToolContext, arguments: dict[str, Any]
-) -> CallRecord | None:
-    """What is recorded of a call once it is answered, or its time is up. None if there is no such call any more."""
-    live, chat, call = cast(LiveSession, run.live), run.lease.chat, call_keys(tool_context)[1]
-    outer = None if is_own(run, tool_context) else outer_call.get()
-    nested = NestedCall(outer, tool_context.agent_name, arguments) if outer is not None else None
-    is_told = False
+async def wait_for_answer(call: GatedCall, tool_context: ToolContext) -> CallRecord | None:
+    """The call's record, once the call is answered or its deadline has passed. None if the record was deleted."""
+    store, leased, key = call.store, call.leased, call.key
+    observer = cast(LiveObserver, leased.live_observer)
+    outer = None if is_own(leased, tool_context) else outer_call.get()
+    nested = NestedCall(outer, tool_context.agent_name, call.arguments) if outer is not None else None
+    is_notified = False
     try:
         while True:
             patience_s: float = _POLL_S
             try:
-                snapshot = await store.read(chat, call)
-                found = snapshot.find(call)
+                snapshot = await store.read(leased.key, key)
+                found = snapshot.find(key)
                 if found is None:
                     return None
                 if call_record.expire(found, now=snapshot.now) is not found:
                     found = await advance(
-                        store, chat, call, lambda now_found, now: call_record.expire(now_found, now=now)
+                        store, leased.key, key, lambda now_found, now: call_record.expire(now_found, now=now)
                     )
-                run.records[call] = found
-                if found.is_answered and not live.is_ending:
+                leased.records[key] = found
+                if found.is_answered and not observer.is_ending:
                     return found
                 deadline = found.deadline if found.state is State.PENDING else found.browser_deadline
                 if deadline is not None:
-                    patience_s = min(patience_s, max(_MOMENT_S, deadline - snapshot.now))
+                    patience_s = min(patience_s, max(_SHORTEST_WAIT_S, deadline - snapshot.now))
             except StoreUnavailable:
-                logger.error("whether call %s is answered cannot be read", call.call_id)
-            if not is_told:
-                is_told = True
-                live.waits(call, tool, nested, blocks=not _is_non_blocking(tool))
-            await live.news(patience_s)
+                logger.error("whether call %s is answered cannot be read", key.call_id)
+            if not is_notified:
+                is_notified = True
+                observer.waits(key, call.tool, nested, blocks=not _is_non_blocking(call.tool))
+            await observer.news(patience_s)
     finally:
-        if is_told:
-            live.goes_on(call)
+        if is_notified:
+            observer.goes_on(key)
 
 
-def is_own(run: LeasedChat, tool_context: ToolContext) -> bool:
-    """Whether the call is one of the run's own session."""
-    return call_keys(tool_context)[0] == run.lease.chat
+def is_own(leased: LeasedChat, tool_context: ToolContext) -> bool:
+    """Whether the call belongs to the chat's own session, not to that of an agent that runs as a tool."""
+    return call_keys(tool_context)[0] == leased.key
 
 
 def _is_non_blocking(tool: BaseTool) -> bool:

@@ -1,0 +1,39 @@
+"""What ADK sends to the model in a scripted live session."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from google.genai import types
+
+Kind = Literal[
+    "history", "content", "response", "audio", "video", "activity_start", "activity_end", "audio_stream_end", "close"
+]
+
+
+@dataclass(frozen=True)
+class Received:
+    """One thing that ADK has sent to the model."""
+
+    kind: Kind
+    contents: Sequence[types.Content] = ()
+    blob: types.Blob | None = None
+    partial: bool = False
+
+    @property
+    def text(self) -> str:
+        return "".join(part.text or "" for part in self._parts())
+
+    @property
+    def responses(self) -> list[types.FunctionResponse]:
+        return [part.function_response for part in self._parts() if part.function_response]
+
+    @property
+    def asks_for_reply(self) -> bool:
+        """Whether the model is to reply now. After history it is, if the history ends with the user."""
+        if self.kind == "history":
+            return self.contents[-1].role == "user"
+        return self.kind in ("content", "response", "activity_end", "audio_stream_end") and not self.partial
+
+    def _parts(self) -> list[types.Part]:
+        return [part for content in self.contents for part in content.parts or []]
