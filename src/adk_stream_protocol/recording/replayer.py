@@ -15,7 +15,6 @@ from starlette.websockets import WebSocket, WebSocketDisconnect
 
 from ..errors import BridgeError, MalformedRequest, NotFound
 from ..protocol import frames, sse
-from ..protocol.frames import OfficialEncoder
 from ..transports.http import refusal
 from ..transports.security import POLICY_VIOLATION, Access
 from .reader import Recorded, RecordedTurn
@@ -161,7 +160,6 @@ class _Socket:
     def __init__(self, replay: Replay, websocket: WebSocket) -> None:
         self._replay = replay
         self._websocket = websocket
-        self._encoder = OfficialEncoder()
         self._telling: dict[str, asyncio.Task[None]] = {}
 
     async def serve(self) -> None:
@@ -185,21 +183,21 @@ class _Socket:
                 case frames.Send() as frame:
                     self._begin(frame.request_id, frame.id)
                 case frames.Resume() as frame if self._replay.announced_turn(frame.id) is not None:
-                    await self._say(self._encoder.resumed(frame.request_id))
+                    await self._say(frames.encode_start(frame.request_id))
                     self._begin(frame.request_id, frame.id)
                 case frames.Resume() as frame:
-                    await self._say(self._encoder.nothing_active(frame.request_id))
+                    await self._say(frames.encode_no_active(frame.request_id))
                 case frames.Abort() as frame if frame.request_id in self._telling:
                     self._telling[frame.request_id].cancel()
                 case frames.Ping():
-                    await self._say(self._encoder.own("pong", {}))
+                    await self._say(frames.encode_own("pong", {}))
                 case frames.Attach() as frame:
-                    await self._say(self._encoder.own("attached", {"id": frame.id}))
+                    await self._say(frames.encode_own("attached", {"id": frame.id}))
                     await self._announce(frame.id)
                 case _:
                     pass
         except BridgeError as error:
-            await self._say(self._encoder.error(frames.decode_request_id(text), error))
+            await self._say(frames.encode_error(frames.decode_request_id(text), error))
 
     def _begin(self, request_id: str, chat_id: str) -> None:
         turn = self._replay.next_turn(chat_id)
@@ -215,15 +213,15 @@ class _Socket:
             return
         sequence = 0
         async for chunk in self._replay.chunks(turn):
-            await self._say(self._encoder.chunk(request_id, sequence, chunk))
+            await self._say(frames.encode_chunk(request_id, sequence, chunk))
             sequence += 1
-        await self._say(self._encoder.end(request_id))
+        await self._say(frames.encode_end(request_id))
         await self._announce(chat_id)
 
     async def _announce(self, chat_id: str) -> None:
         turn = self._replay.announced_turn(chat_id)
         if turn is not None:
-            await self._say(self._encoder.own("turn", {"id": chat_id, "messageId": turn.message_id}))
+            await self._say(frames.encode_own("turn", {"id": chat_id, "messageId": turn.message_id}))
 
     async def _say(self, text: str) -> None:
         with suppress(RuntimeError, OSError, WebSocketDisconnect):  # it has left

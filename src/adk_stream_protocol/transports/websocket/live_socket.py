@@ -16,7 +16,7 @@ from ...bridge import ChatBridge
 from ...chunk_log import ChunkLog, LogReader
 from ...errors import BridgeError, LocalProtocolError, MalformedRequest, NoUser, RemoteProtocolError, RequestTooLarge
 from ...protocol import frames
-from ...protocol.frames import OURS, FrameEncoder, OfficialEncoder, OfficialFrame, OwnFrame
+from ...protocol.frames import OURS, OfficialFrame, OwnFrame
 from ...protocol.turn import BodyMeter, is_chat_id
 from ..connection import drop, drop_when_stuck, until_closing
 from ..security import POLICY_VIOLATION
@@ -80,7 +80,6 @@ class LiveSocket:
         self._websocket = websocket
         self._user = user
         self._requests = requests
-        self._encoder: FrameEncoder = OfficialEncoder()
         self._takes_binary = frames.SUBPROTOCOL in websocket.scope.get("subprotocols", ())
         self._files_root = websocket.url.path.rsplit("/", 1)[0]
         self._outbox = Outbox(websocket, bridge.limits)
@@ -221,7 +220,7 @@ class LiveSocket:
                 (await self._live()).input.send_activity_end()
 
     def _refuse(self, request_id: str, error: BridgeError) -> None:
-        self._outbox.put(self._encoder.error(request_id, error))
+        self._outbox.put(frames.encode_error(request_id, error))
 
     # -- requests -----------------------------------------------------------------------------------------------------
 
@@ -262,7 +261,7 @@ class LiveSocket:
 
     async def _resume(self, frame: frames.Resume) -> None:
         if not is_chat_id(frame.id):
-            self._outbox.put(self._encoder.nothing_active(frame.request_id))
+            self._outbox.put(frames.encode_no_active(frame.request_id))
             return
         self._speak_for(frame.id, frame.body)
         key = (self._user, frame.id, frame.request_id)
@@ -271,7 +270,7 @@ class LiveSocket:
         log = told.log if told is not None else self._bridge.running(self._user, frame.id)
         log = log or (unread.last_log if unread is not None else None)
         if log is None or (told is None and frame.last_sequence is not None):
-            self._outbox.put(self._encoder.nothing_active(frame.request_id))
+            self._outbox.put(frames.encode_no_active(frame.request_id))
             return
         log.require_room(self._limits.max_readers_per_run)
         if told is None:
@@ -279,7 +278,7 @@ class LiveSocket:
             told = self._requests.add(key, Told.replaying(log))
         start = 0 if frame.last_sequence is None else frame.last_sequence + 1
         reader = await told.reader(start, self._limits.max_send_bytes)
-        self._outbox.put(self._encoder.resumed(frame.request_id))
+        self._outbox.put(frames.encode_start(frame.request_id))
         await self._tell(frame.request_id, frame.id, log, reader, start)
 
     async def _tell(self, request_id: str, chat_id: str, log: ChunkLog, reader: LogReader, sequence: int) -> None:
@@ -291,10 +290,10 @@ class LiveSocket:
         try:
             while True:
                 for _, chunk in reader.take():
-                    self._outbox.put(self._encoder.chunk(request_id, sequence, chunk))
+                    self._outbox.put(frames.encode_chunk(request_id, sequence, chunk))
                     sequence += 1
                 if reader.is_at_end:
-                    self._outbox.put(self._encoder.end(request_id))
+                    self._outbox.put(frames.encode_end(request_id))
                     return
                 await self._outbox.has_room()
                 if reader.has_more:
@@ -366,7 +365,7 @@ class LiveSocket:
     # -- what live sessions tell --------------------------------------------------------------------------------------
 
     def tell(self, kind: str, **fields: Any) -> None:
-        self._outbox.put(self._encoder.own(kind, fields))
+        self._outbox.put(frames.encode_own(kind, fields))
 
     def turn(self, chat_id: str, message: LiveMessage) -> None:
         self._unread[chat_id] = message
