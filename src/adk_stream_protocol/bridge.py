@@ -127,14 +127,16 @@ class ChatBridge:
     def router(self, prefix: str = "") -> "APIRouter":
         """All routes below `prefix`, for `app.include_router`. It closes the bridge when the application ends."""
         from .transports.router import build_router
+        from .transports.surface import Surface
 
-        return build_router(self, prefix)
+        return build_router(Surface(self, self.access, self.unfinished), prefix)
 
     async def respond(self, request: Request) -> Response:
         """One turn, inside a route of your own."""
         from .transports.http import respond
+        from .transports.surface import Surface
 
-        return await respond(self, request)
+        return await respond(Surface(self, self.access, self.unfinished), request)
 
     async def drain(self) -> None:
         """Take no new turns, let tools that have begun come to their ends (`Limits.drain_s`), and end all streams with
@@ -166,9 +168,8 @@ class ChatBridge:
             raise Restarting
 
     async def identify(self, connection: HTTPConnection) -> str:
-        """Who is asking. Refuses who may not."""
+        """The user who is asking, by the application's own function."""
         self.watch_for_lost_runs()
-        self.access.refuse_unknown_host(connection.headers)
         return await ask_user_id(self._user_id, connection)
 
     # -- a turn -------------------------------------------------------------------------------------------------------

@@ -82,8 +82,8 @@ def test_what_waits_for_a_reader_that_hangs_is_bounded() -> None:
                 client.reads.clear()
                 client.start_send(said("Speak"))
                 await spoken.wait()
-                sockets = [socket for listeners in live.bridge._live._listeners.values() for socket in listeners]  # pyright: ignore
-                waiting = [socket._outbox._waiting_bytes for socket in sockets]  # pyright: ignore
+                of_chats = live.bridge._live._listeners.values()  # pyright: ignore
+                waiting = [one._client.outbox._waiting_bytes for listeners in of_chats for one in listeners]  # pyright: ignore
                 assert sum(waiting) < 10 * 1024 * 1024
                 await client.until(lambda: client.close_code)
                 assert client.close_code == 1001

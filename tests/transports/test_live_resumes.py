@@ -9,7 +9,7 @@ from adk_stream_protocol import Limits, client_tool
 from adk_stream_protocol.chunk_log import ChunkLog, LogReader, Reading
 from adk_stream_protocol.errors import MalformedRequest, RunActive, TooMany
 from adk_stream_protocol.testing import LiveSession, call
-from adk_stream_protocol.transports.websocket.live_requests import LiveRequests, Told
+from adk_stream_protocol.transports.websocket.live_requests import LiveRequests, RequestStream
 from support.live_client import LiveClient, decisions, outputs
 from transports.live_apps import LiveApp, answers_for_ever, chunks, live_app, play, resume, said, sequences
 
@@ -188,42 +188,42 @@ def taken(reader: LogReader) -> list[bytes]:
     return chunks
 
 
-def test_what_is_told_goes_on_from_its_beginning_into_the_log() -> None:
+def test_a_stream_that_replays_goes_on_into_the_log() -> None:
     async def scenario() -> None:
         log = log_of(1, 1, earlier=3)
-        told = Told.replaying(log)
+        stream = RequestStream.replaying(log)
         log.append([b"x", b"y"])
         everything = [b"e" * 10] * 3 + [b"B", b"x", b"y"]  # the second `start` of one message is left out
         for sequence in range(7):
             for max_bytes in (1, 25, 1000):
-                assert taken(await told.reader(sequence, max_bytes)) == everything[sequence:]
+                assert taken(await stream.reader(sequence, max_bytes)) == everything[sequence:]
         for sequence in (-1, 7):
             with pytest.raises(MalformedRequest):
-                await told.reader(sequence, 1000)
-        reader = await told.reader(6, 1000)
+                await stream.reader(sequence, 1000)
+        reader = await stream.reader(6, 1000)
         assert (reader.has_more, reader.is_at_end) == (False, False)
         log.append([b"z"])
         assert (reader.has_more, taken(reader)) == (True, [b"z"])
         log.close()
-        assert (reader.is_at_end, told.is_whole) == (True, True)
+        assert (reader.is_at_end, stream.has_ended) == (True, True)
 
     asyncio.run(scenario())
 
 
-def test_what_is_told_whole_is_read_from_any_chunk() -> None:
+def test_a_stream_is_read_from_any_chunk() -> None:
     async def scenario() -> None:
-        told = Told(log_of(1, 1))
-        assert [taken(await told.reader(sequence, 1)) for sequence in range(3)] == [[b"A", b"B"], [b"B"], []]
+        stream = RequestStream(log_of(1, 1))
+        assert [taken(await stream.reader(sequence, 1)) for sequence in range(3)] == [[b"A", b"B"], [b"B"], []]
         for sequence in (-1, 3):
             with pytest.raises(MalformedRequest):
-                await told.reader(sequence, 1)
+                await stream.reader(sequence, 1)
 
     asyncio.run(scenario())
 
 
-def test_what_is_told_comes_in_pieces_of_a_bounded_size() -> None:
+def test_a_stream_comes_in_pieces_of_a_bounded_size() -> None:
     async def scenario() -> None:
-        reader = await Told.replaying(log_of(100, 100, 100, earlier=20)).reader(0, 50)
+        reader = await RequestStream.replaying(log_of(100, 100, 100, earlier=20)).reader(0, 50)
         pieces: list[int] = []
         while reader.has_more:
             pieces.append(sum(len(chunk) for _, chunk in reader.take()))
@@ -287,11 +287,11 @@ def test_only_so_many_requests_of_a_user_are_remembered() -> None:
         log.close()
         for number in range(250):
             await requests.open(("ann", "chat-1", f"sent-{number}"), b"", begin)
-            requests.add(("ann", "chat-1", f"resumed-{number}"), Told.replaying(log))
+            requests.add(("ann", "chat-1", f"resumed-{number}"), RequestStream.replaying(log))
         with pytest.raises(TooMany):
             await requests.open(KEY, b"", begin)
         with pytest.raises(TooMany):
-            requests.add(KEY, Told(log))
+            requests.add(KEY, RequestStream(log))
         assert await requests.open(("ann", "chat-1", "sent-1"), b"", begin)  # those that are known are no more
         await requests.open(("bob", *KEY[1:]), b"", begin)
         await asyncio.sleep(100)

@@ -1,4 +1,4 @@
-"""HTTP: a request's bytes in, a UI message stream or a JSON refusal out."""
+"""HTTP: the bytes of a request in, a UI message stream or a JSON refusal out."""
 
 import asyncio
 import logging
@@ -8,50 +8,50 @@ from functools import wraps
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, Response
 
-from ..bridge import ChatBridge
 from ..chunk_log import Reading
 from ..errors import BridgeError, LocalProtocolError, TooSlow, WrongMediaType
 from ..limits import Limits
 from ..protocol import sse
 from ..protocol.turn import BodyMeter
 from .event_stream import BoundedResponse, EventStreamResponse
+from .surface import Surface
 
 logger = logging.getLogger(__name__)
 
-NOT_KEPT = "private, no-store"
-"""By caches: for all answers but streams and files."""
+NO_STORE = "private, no-store"
+"""Caches keep nothing: for all responses but streams and files."""
 
 Endpoint = Callable[[Request], Awaitable[Response]]
 
 
-async def respond(bridge: ChatBridge, request: Request) -> Response:
-    """One turn, whatever comes of it: this never raises."""
-    return await answering(bridge, request, _turn(bridge, request))
+async def respond(surface: Surface, request: Request) -> Response:
+    """One turn. Never raises: a failure becomes a refusal."""
+    return await respond_or_refuse(surface, request, _turn(surface, request))
 
 
-async def _turn(bridge: ChatBridge, request: Request) -> Response:
-    user = await bridge.identify(request)
-    with bridge.unfinished.counting(user) as count:
-        body = await _read_body(request, bridge.limits, count)
-        opened = await bridge.open_turn(request, user, body, request.url.path.rstrip("/"))
+async def _turn(surface: Surface, request: Request) -> Response:
+    user = await surface.identify(request)
+    with surface.unfinished.counting(user) as count:
+        body = await _read_body(request, surface.limits, count)
+        opened = await surface.service.open_turn(request, user, body, request.url.path.rstrip("/"))
     if isinstance(opened, Reading):
-        opened.log.require_room(bridge.limits.max_readers_per_run)
-    return EventStreamResponse(opened, bridge.limits)
+        opened.log.require_room(surface.limits.max_readers_per_run)
+    return EventStreamResponse(opened, surface.limits)
 
 
-def resume(bridge: ChatBridge, request: Request, user: str, chat_id: str) -> Response:
+def resume(surface: Surface, request: Request, user: str, chat_id: str) -> Response:
     """The running turn, from its start or after the cursor that the client names; 204 when nothing runs."""
-    log = bridge.running(user, chat_id, request.query_params.get("message"))
+    log = surface.service.running(user, chat_id, request.query_params.get("message"))
     if log is None:
         return Response(status_code=204)
-    log.require_room(bridge.limits.max_readers_per_run)
+    log.require_room(surface.limits.max_readers_per_run)
     cursor = sse.decode_cursor(request.headers.get("last-event-id"), log.segment)
     cursor = cursor if cursor is None or cursor <= len(log) else None
-    return EventStreamResponse(Reading(log, is_replay=True), bridge.limits, cursor=cursor)
+    return EventStreamResponse(Reading(log, is_replay=True), surface.limits, cursor=cursor)
 
 
-async def answering(bridge: ChatBridge, request: Request, work: Awaitable[Response]) -> Response:
-    """The work's answer, or the refusal that it raised; with the headers that every answer has."""
+async def respond_or_refuse(surface: Surface, request: Request, work: Awaitable[Response]) -> Response:
+    """The response of `work`, or the refusal that it raised, with the headers that every response has."""
     try:
         response = await work
     except BridgeError as error:
@@ -62,24 +62,24 @@ async def answering(bridge: ChatBridge, request: Request, work: Awaitable[Respon
         logger.error("request failed: %s", type(error).__qualname__)
         logger.debug("details", exc_info=error)
         response = refusal(BridgeError())
-    response.headers.setdefault("cache-control", NOT_KEPT)  # chats are nobody else's, and change
-    response.headers.update(bridge.access.cors_headers(request.headers))
-    return response if isinstance(response, EventStreamResponse) else BoundedResponse(response, bridge.limits)
+    response.headers.setdefault("cache-control", NO_STORE)  # chats are private, and they change
+    response.headers.update(surface.access.cors_headers(request.headers))
+    return response if isinstance(response, EventStreamResponse) else BoundedResponse(response, surface.limits)
 
 
 def refusal(error: BridgeError) -> Response:
-    headers = {"cache-control": NOT_KEPT}
+    headers = {"cache-control": NO_STORE}
     if error.retry_after_s is not None:
         headers["retry-after"] = str(error.retry_after_s)
     if isinstance(error, TooSlow):
-        headers["connection"] = "close"  # nobody waits for the rest
+        headers["connection"] = "close"  # the server does not wait for the rest of the request
     message = error.public_text if isinstance(error, LocalProtocolError) else str(error)
     return JSONResponse({"error": {"code": error.code, "message": message}}, error.status, headers)
 
 
 async def _read_body(request: Request, limits: Limits, count: Callable[[int], None]) -> bytes:
     media_type = request.headers.get("content-type", "").partition(";")[0].strip().lower()
-    # Nothing is decompressed: a small body that unpacks to gigabytes has no business here.
+    # Compressed bodies are refused: a small one may unpack to gigabytes.
     if media_type != "application/json" or request.headers.get("content-encoding", "identity") != "identity":
         raise WrongMediaType
     meter = BodyMeter(limits)
@@ -95,11 +95,11 @@ async def _read_body(request: Request, limits: Limits, count: Callable[[int], No
     return b"".join(pieces)
 
 
-def endpoint(bridge: ChatBridge, work: Endpoint) -> Endpoint:
-    """A route's function whose failures become answers."""
+def endpoint(surface: Surface, work: Endpoint) -> Endpoint:
+    """The function of a route, whose failures become refusals."""
 
     @wraps(work)
-    async def answered(request: Request) -> Response:
-        return await answering(bridge, request, work(request))
+    async def respond_to(request: Request) -> Response:
+        return await respond_or_refuse(surface, request, work(request))
 
-    return answered
+    return respond_to

@@ -11,20 +11,20 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.websockets import WebSocket
 
-from ..bridge import ChatBridge
 from ..errors import NotFound
 from ..loop_share import LoopShare
 from ..protocol import sse
 from ..protocol.chunks import encode_json
 from ..protocol.fold import UIMessage
-from .files import file_response
+from .files import StoredFile, file_response
 from .http import Endpoint, endpoint, respond, resume
 from .security import RUNNING
-from .websocket.live_socket import LiveSockets
+from .surface import Surface
+from .websocket.live_sockets import LiveSockets
 
 
 class _End(Convertor[str]):
-    """Nothing, or a slash."""
+    """An empty path, or a slash."""
 
     regex = "/?"
 
@@ -36,23 +36,24 @@ class _End(Convertor[str]):
 
 
 register_url_convertor("adk_end", _End())
-# FastAPI refuses an empty path below an empty prefix, and "/" would miss `/api/chat` below `/api/chat`. This one may
-# stand below either.
+# FastAPI refuses an empty path below an empty prefix, and "/" would miss `/api/chat` below `/api/chat`. This path works
+# below either prefix.
 _ROOT = "{end:adk_end}"
 
 
-def build_router(bridge: ChatBridge, prefix: str) -> APIRouter:
-    sockets = LiveSockets(bridge)
-    bridge.before_drain.append(sockets.announce_restart)
-    bridge.before_close.append(sockets.aclose)
+def build_router(surface: Surface, prefix: str) -> APIRouter:
+    service = surface.service
+    sockets = LiveSockets(surface)
+    service.before_drain.append(sockets.announce_restart)
+    service.before_close.append(sockets.aclose)
 
     @asynccontextmanager
     async def lifespan(_: Any) -> AsyncGenerator[None]:
-        bridge.watch_for_lost_runs()
+        service.watch_for_lost_runs()
         try:
             yield
         finally:
-            await bridge.aclose()
+            await service.aclose()
 
     async def live(websocket: WebSocket) -> None:
         """Live mode, in the AI SDK's own frames."""
@@ -60,62 +61,61 @@ def build_router(bridge: ChatBridge, prefix: str) -> APIRouter:
 
     async def turn(request: Request) -> Response:
         """One turn: the AI SDK's request in, a UI message stream out."""
-        return await respond(bridge, request)
+        return await respond(surface, request)
 
     async def stream(request: Request) -> Response:
         """Read the running turn again, from its start or after `Last-Event-ID`."""
-        user = await bridge.identify(request)
+        user = await surface.identify(request)
         chat_id = request.path_params["chat_id"]
-        if request.method == "HEAD" and bridge.running(user, chat_id, request.query_params.get("message")) is not None:
+        if request.method == "HEAD" and service.running(user, chat_id, request.query_params.get("message")) is not None:
             headers = Response(headers=sse.HEADERS)
-            del headers.headers["content-length"]  # nobody knows it
+            del headers.headers["content-length"]  # it is not known yet
             return headers
-        return resume(bridge, request, user, chat_id)
+        return resume(surface, request, user, chat_id)
 
     async def stop(request: Request) -> Response:
         """End the running turn."""
-        bridge.access.refuse_cross_site(request.headers)
-        user = await bridge.identify(request)
-        await bridge.stop(user, request.path_params["chat_id"])
+        surface.access.refuse_cross_site(request.headers)
+        user = await surface.identify(request)
+        await service.stop(user, request.path_params["chat_id"])
         return Response(status_code=204)
 
     async def messages(request: Request) -> Response:
         """The conversation."""
-        user = await bridge.identify(request)
+        user = await surface.identify(request)
         chat_id = request.path_params["chat_id"]
         root = request.url.path.rsplit("/", 2)[0]
-        told, running = await bridge.messages(request, user, chat_id, root)
-        response = _json(await _encoded(told))
+        history, running = await service.messages(request, user, chat_id, root)
+        response = _json(await _encode_messages(history))
         if running is not None:
             response.headers[RUNNING] = running
         return response
 
     async def chats(request: Request) -> Response:
         """The caller's chats."""
-        user = await bridge.identify(request)
-        return _json(await bridge.chats(user))
+        user = await surface.identify(request)
+        return _json(await service.chats(user))
 
     async def delete(request: Request) -> Response:
         """Forget a chat."""
-        bridge.access.refuse_cross_site(request.headers)
-        user = await bridge.identify(request)
-        await bridge.delete(user, request.path_params["chat_id"])
+        surface.access.refuse_cross_site(request.headers)
+        user = await surface.identify(request)
+        await service.delete(user, request.path_params["chat_id"])
         return Response(status_code=204)
 
     async def file(request: Request) -> Response:
         """An artifact of the caller's chat."""
-        user = await bridge.identify(request)
+        user = await surface.identify(request)
         name, version = request.path_params["name"], request.query_params.get("version")
         if version is not None and not (version.isascii() and version.isdigit() and len(version) < 10):
             raise NotFound
         number = None if version is None else int(version)
-        data, media_type = await bridge.load_file(user, request.path_params["chat_id"], name, number)
-        return await file_response(
-            data, media_type, name, has_version=number is not None, asked=request.headers, limits=bridge.limits
-        )
+        data, media_type = await service.load_file(user, request.path_params["chat_id"], name, number)
+        file = StoredFile(data, media_type, name, has_version=number is not None)
+        return await file_response(file, request.headers, surface.limits)
 
     async def preflight(request: Request) -> Response:
-        return Response(status_code=204, headers=bridge.access.preflight_headers(request.headers))
+        return Response(status_code=204, headers=surface.access.preflight_headers(request.headers))
 
     root = "" if prefix else _ROOT
     routes: dict[tuple[str, str], Endpoint] = {
@@ -126,12 +126,12 @@ def build_router(bridge: ChatBridge, prefix: str) -> APIRouter:
         ("DELETE", "/{chat_id}"): delete,
         ("GET", "/{chat_id}/files/{name:path}"): file,
     }
-    # API routes rather than plain ones, so that the dependencies of `include_router` (a login, say) hold for them.
+    # API routes rather than plain ones, so that the dependencies of `include_router` (a login, say) apply to them.
     router = APIRouter(prefix=prefix, lifespan=lifespan)
     router.add_api_route(root, turn, methods=["POST"], response_class=Response)
     router.add_api_websocket_route("/live", live)
     for (method, path), work in routes.items():
-        served = endpoint(bridge, work)
+        served = endpoint(surface, work)
         router.add_api_route(path, served, methods=[method], response_class=Response)
         if method == "GET":
             router.add_api_route(path, served, methods=["HEAD"], response_class=Response, include_in_schema=False)
@@ -140,8 +140,8 @@ def build_router(bridge: ChatBridge, prefix: str) -> APIRouter:
     return router
 
 
-async def _encoded(messages: list[UIMessage]) -> msgspec.Raw:
-    """The messages one by one, and each given up at once: both take a while for a long history."""
+async def _encode_messages(messages: list[UIMessage]) -> msgspec.Raw:
+    """One message after the other, and each is freed at once: both take a while for a long history."""
     share = LoopShare()
     encoded: list[bytes] = []
     messages.reverse()

@@ -172,6 +172,12 @@ class LiveRun:
     def hear(self, samples: bytes) -> None:
         self.input.send_voice(samples)
 
+    def send_activity_start(self) -> None:
+        self.input.send_activity_start()
+
+    def send_activity_end(self) -> None:
+        self.input.send_activity_end()
+
     async def take_up(
         self,
         message_id: str,

@@ -1,0 +1,3 @@
+from ..bridge import ChatBridge as ChatService
+
+__all__ = ["ChatService"]
