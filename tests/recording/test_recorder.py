@@ -21,7 +21,7 @@ from support.apps import bridge_with
 from support.asgi import exchange
 from support.live_client import live_socket
 
-DOCUMENTED = Path(__file__).parents[1] / "docs" / "reference" / "recording.md"
+DOCUMENTED = Path(__file__).parents[2] / "docs" / "reference" / "recording.md"
 
 
 @pytest.fixture

@@ -16,20 +16,19 @@ from fastapi import FastAPI
 from adk_stream_protocol import cli
 from adk_stream_protocol.demo.identity import LoopbackIdentity
 from adk_stream_protocol.demo.server import build_replay_server, build_server
-from adk_stream_protocol.errors import ConfigurationError
 from adk_stream_protocol.protocol.frames import SUBPROTOCOL
 from adk_stream_protocol.recording.reader import read_recording
 from adk_stream_protocol.recording.recorder import Recording
 from adk_stream_protocol.recording.replayer import Replay
 from adk_stream_protocol.testing import ChatClient
+from recording.test_reader import Line, write
 from support import virtual_time
 from support.apps import bridge_with
 from support.live_client import PATIENCE_S, Closed, live_socket
 
-BASELINES = Path(__file__).parent / "baselines"
+BASELINES = Path(__file__).parents[1] / "baselines"
 COMMAND = Path(sys.executable).with_name("adk-stream")
 NOT_BUILT = Path("nowhere")
-Line = dict[str, Any]
 Chunk = dict[str, Any]
 Result = TypeVar("Result")
 
@@ -40,11 +39,6 @@ def app_of(file: Path, speed: float = 1) -> FastAPI:
 
 def lines_of(file: Path) -> list[Line]:
     return [json.loads(line) for line in file.read_text().split("\n")[:-1]]
-
-
-def write(file: Path, *lines: Line) -> Path:
-    file.write_text("".join(json.dumps({"at": 0, "exchange": 1, **line}) + "\n" for line in lines))
-    return file
 
 
 def recorded_turns(file: Path) -> list[list[Chunk]]:
@@ -309,69 +303,6 @@ def test_a_name_that_is_not_this_machine_s_is_refused(tmp_path: Path) -> None:
     app = app_of(two_turns(tmp_path / "chat.jsonl"))
     answer = browse(app, lambda browser: browser.get("/api/chat", headers={"host": "attacker.example"}))
     assert answer.status_code == 400
-
-
-def test_a_request_that_went_on_at_another_socket_is_one_answer(tmp_path: Path) -> None:
-    def frame(exchange: int, by: str, **fields: Any) -> Line:
-        return {"exchange": exchange, "direction": "frame", "by": by, "frame": {"requestId": "r1", **fields}}
-
-    def chunk(exchange: int, sequence: int, **chunk: Any) -> Line:
-        return frame(exchange, "server", type="chunk", sequence=sequence, chunk=chunk)
-
-    file = write(
-        tmp_path / "chat.jsonl",
-        {"direction": "open", "path": "/api/chat/live"},
-        {"direction": "frame", "by": "client", "bytes": 640},
-        {"direction": "frame", "by": "client", "text": "oops"},
-        {"direction": "something new"},
-        frame(1, "client", type="send", id="chat-1", messages=[]),
-        chunk(1, 0, type="start", messageId="m"),
-        chunk(1, 1, type="text-start", id="t"),
-        {"direction": "close", "by": "client", "code": 1006},
-        {"exchange": 2, "direction": "open", "path": "/api/chat/live"},
-        frame(2, "client", type="resume", id="chat-1", lastSequence=0),
-        chunk(2, 1, type="text-start", id="t"),
-        chunk(2, 2, type="text-end", id="t"),
-        frame(2, "server", type="end"),
-    )
-    (turn,) = read_recording(file).turns
-    assert [json.loads(chunk)["type"] for _, chunk in turn.chunks] == ["start", "text-start", "text-end"]
-
-
-# -- files that cannot be replayed ------------------------------------------------------------------------------------
-
-ASKED = b'{"at":0,"exchange":1,"direction":"request","method":"POST","path":"/api/chat"}\n'
-
-
-@pytest.mark.parametrize(
-    ("written", "why"),
-    [
-        (b"", "has no answer"),
-        (b"hello\n", "see its line 1"),
-        (ASKED + b"{", "see its line 2"),
-        (ASKED + b"[]\n", "see its line 2"),
-        (ASKED + b'{"at":"x","exchange":1,"direction":"chunk"}\n', "see its line 2"),
-        (ASKED + b"\xff\xfe\n", "see its line 2"),
-        (ASKED, "has no answer"),
-        (ASKED + b'{"at":0,"exchange":1,"direction":"chunk","chunk":[]}\n', "that is none"),
-        (ASKED + b'{"at":0,"exchange":1,"direction":"frame","by":"server","frame":3}\n', "that is none"),
-    ],
-)
-def test_a_file_that_is_no_recording_is_told_in_one_line(tmp_path: Path, written: bytes, why: str) -> None:
-    file = tmp_path / "chat.jsonl"
-    file.write_bytes(written)
-    with pytest.raises(ConfigurationError, match=why) as refused:
-        read_recording(file)
-    assert "\n" not in str(refused.value)
-    with pytest.raises(SystemExit) as ended:
-        cli.main(["replay", str(file)])
-    assert ended.value.code == f"adk-stream: {refused.value}"
-
-
-def test_a_file_that_is_not_there_is_told_too(tmp_path: Path) -> None:
-    with pytest.raises(SystemExit) as ended:
-        cli.main(["replay", str(tmp_path / "none.jsonl")])
-    assert ended.value.code == f"adk-stream: {tmp_path / 'none.jsonl'} cannot be read: No such file or directory"
 
 
 @pytest.mark.parametrize("speed", ["0", "-1", "nan", "inf", "fast"])
