@@ -98,6 +98,31 @@ def test_a_turn_that_has_ended_before_it_is_read_can_be_read_once() -> None:
     play(scenario)
 
 
+def test_a_turn_whose_session_has_ended_before_it_is_read_can_be_read() -> None:
+    async def scenario() -> None:
+        async def server(session: LiveSession) -> None:
+            await session.expect_audio()
+            await session.output_transcript("Good morning.")
+            await session.turn_complete()
+            await session.taken()
+            over.set()
+            await session.expect("close")
+
+        over = asyncio.Event()
+        async with live_app(server, speaks=True) as live, live.attached() as client:
+            speak(client, sound(20))
+            turn = await client.own("turn")
+            await over.wait()
+            client.tell("stop")
+            while live.runs:
+                await asyncio.sleep(0.1)
+            answer = await client.resume()
+            assert (answer.message_id, answer.text) == (turn["messageId"], "Good morning.")
+            assert (await client.resume()).status == 204
+
+    play(scenario)
+
+
 def test_transcripts_are_whole_each_time_and_name_their_messages() -> None:
     async def scenario() -> None:
         async def server(session: LiveSession) -> None:
