@@ -53,11 +53,11 @@ def recorded_turns(file: Path) -> list[list[Chunk]]:
 
 
 def without_deadline(chunks: list[Chunk]) -> list[Chunk]:
-    told: list[Chunk] = json.loads(json.dumps(chunks))
-    for chunk in told:
+    copied: list[Chunk] = json.loads(json.dumps(chunks))
+    for chunk in copied:
         if chunk["type"] == "data-adk-approval":
             del chunk["data"]["deadline"]
-    return told
+    return copied
 
 
 def browse(app: FastAPI, what: Callable[[httpx.AsyncClient], Awaitable[Result]]) -> Result:
@@ -102,7 +102,7 @@ def test_a_turn_that_nobody_asked_for_is_announced_and_read() -> None:
 
     async def talk() -> None:
         async with live_socket(app_of(file), headers={"host": "localhost"}) as client:
-            assert (await client.resume()).status == 204  # nothing is told yet
+            assert (await client.resume()).status == 204  # nothing runs yet
             await client.say("pay")
             announced = await client.own("turn")
             assert (announced["id"], announced["messageId"]) == ("chat-1", "msg-2")
@@ -185,12 +185,12 @@ def test_what_was_recorded_is_what_is_served_again(tmp_path: Path) -> None:
 
     async def everything(app: FastAPI) -> list[Any]:
         client = ChatClient(app, chat_id="chat-1", headers={"host": "localhost"})
-        told: list[Any] = [(await client.send("hi")).chunks, (await client.post(b'{"id": "chat-1"}')).error]
+        got: list[Any] = [(await client.send("hi")).chunks, (await client.post(b'{"id": "chat-1"}')).error]
         async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://localhost") as browser:
             for path in ("", "/chat-1/messages", "/other/messages", "/chat-1/stream"):
                 answer = await browser.get(f"/api/chat{path}")
-                told.append((answer.status_code, answer.content))
-        return told
+                got.append((answer.status_code, answer.content))
+        return got
 
     with Recording(file) as recording:
         bridge = bridge_with("Hello there.", user_id=identity)
@@ -201,7 +201,7 @@ def test_what_was_recorded_is_what_is_served_again(tmp_path: Path) -> None:
     assert asyncio.run(everything(app_of(file))) == said
 
 
-def test_what_was_not_recorded_is_empty_or_not_there(tmp_path: Path) -> None:
+def test_what_was_not_recorded_is_empty_or_not_found(tmp_path: Path) -> None:
     app = app_of(two_turns(tmp_path / "chat.jsonl"))
 
     async def answers(browser: httpx.AsyncClient) -> list[tuple[int, str]]:
@@ -217,33 +217,35 @@ def test_what_was_not_recorded_is_empty_or_not_there(tmp_path: Path) -> None:
         answers = [await browser.request(method, path) for method, path in asked]
         return [(answer.status_code, answer.text[:20]) for answer in answers]
 
-    told = browse(app, answers)
-    assert told[0] == (200, "[]")
-    assert [status for status, _ in told[1:]] == [404, 204, 404, 204, 204, 404]
+    got = browse(app, answers)
+    assert got[0] == (200, "[]")
+    assert [status for status, _ in got[1:]] == [404, 204, 404, 204, 204, 404]
 
 
 @pytest.mark.parametrize("first", [{"direction": "open", "path": "/p/api/chat/live"}, None], ids=["socket", "request"])
 def test_a_recording_made_below_a_path_is_served_where_the_chat_api_is(tmp_path: Path, first: Line | None) -> None:
     asked = {"exchange": 3, "direction": "request", "method": "GET", "path": "/p/api/chat/a/messages"}
-    told = {"exchange": 3, "direction": "response", "status": 200, "body": [{"id": "m"}]}
+    response = {"exchange": 3, "direction": "response", "status": 200, "body": [{"id": "m"}]}
     turns = lines_of(two_turns(tmp_path / "turns.jsonl"))
     opened = [] if first is None else [{"exchange": 4, **first}]
-    app = app_of(write(tmp_path / "chat.jsonl", *opened, asked, told, *turns))
+    app = app_of(write(tmp_path / "chat.jsonl", *opened, asked, response, *turns))
     answer = browse(app, lambda browser: browser.get("/api/chat/a/messages"))
     assert (answer.status_code, answer.json()) == (200, [{"id": "m"}])
 
 
 @pytest.mark.parametrize("body", [b"", b"{", b"[]", b'{"id": 1}'])
-def test_a_request_that_is_none_is_refused(tmp_path: Path, body: bytes) -> None:
+def test_a_malformed_request_is_refused(tmp_path: Path, body: bytes) -> None:
     app = app_of(two_turns(tmp_path / "chat.jsonl"))
     answer = browse(app, lambda browser: browser.post("/api/chat", content=body))
     assert (answer.status_code, answer.json()["error"]["code"]) == (400, "malformed")
 
 
-def test_a_refusal_is_told_over_a_socket_too(tmp_path: Path) -> None:
+def test_a_refusal_is_replayed_over_a_socket_too(tmp_path: Path) -> None:
     asked = {"direction": "request", "method": "POST", "path": "/api/chat"}
-    told = {"direction": "response", "status": 409, "body": {"error": {"code": "run-active", "message": "Wait."}}}
-    file = write(tmp_path / "chat.jsonl", asked, told, {**asked, "exchange": 2}, {**told, "exchange": 2, "body": [1]})
+    response = {"direction": "response", "status": 409, "body": {"error": {"code": "run-active", "message": "Wait."}}}
+    file = write(
+        tmp_path / "chat.jsonl", asked, response, {**asked, "exchange": 2}, {**response, "exchange": 2, "body": [1]}
+    )
 
     async def talk() -> None:
         async with live_socket(app_of(file), headers={"host": "localhost"}) as client:
@@ -299,14 +301,14 @@ def test_a_page_of_another_site_gets_no_socket(tmp_path: Path) -> None:
     asyncio.run(talk())
 
 
-def test_a_name_that_is_not_this_machine_s_is_refused(tmp_path: Path) -> None:
+def test_a_host_name_of_another_machine_is_refused(tmp_path: Path) -> None:
     app = app_of(two_turns(tmp_path / "chat.jsonl"))
     answer = browse(app, lambda browser: browser.get("/api/chat", headers={"host": "attacker.example"}))
     assert answer.status_code == 400
 
 
 @pytest.mark.parametrize("speed", ["0", "-1", "nan", "inf", "fast"])
-def test_a_speed_that_is_none_is_refused(tmp_path: Path, speed: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_malformed_speed_is_refused(tmp_path: Path, speed: str, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
         cli.main(["replay", str(two_turns(tmp_path / "chat.jsonl")), f"--speed={speed}"])
     assert "--speed" in capsys.readouterr().err

@@ -114,7 +114,7 @@ ROUTES = [
 
 
 @pytest.mark.parametrize(("method", "path"), ROUTES)
-def test_every_route_refuses_another_host_before_it_asks_who_it_is(method: str, path: str) -> None:
+def test_every_route_refuses_another_host_before_the_application_is_asked_for_the_user(method: str, path: str) -> None:
     asked: list[Any] = []
     bridge = bridge_with("x", allowed_hosts=["app.example"], user_id=lambda connection: asked.append(connection))
     refused = ask(bridge, method, path, host="rebound.evil.example:8000")
@@ -181,7 +181,7 @@ def test_stop_and_delete_serve_our_pages_friends_and_programs(
     assert ask(bridge_with("x", allowed_origins=[FRIEND]), method, path, **given).status == status
 
 
-def test_two_origins_are_those_of_nobody() -> None:
+def test_two_origins_are_refused() -> None:
     two = Headers(raw=[(b"host", b"app.example"), (b"origin", HERE.encode()), (b"origin", HERE.encode())])
     with pytest.raises(CrossSite):
         Access().refuse_cross_site(two)
@@ -241,14 +241,14 @@ def test_a_refused_origin_is_logged_once_with_what_to_add(caplog: pytest.LogCapt
     ]
 
 
-def test_also_that_of_a_socket(caplog: pytest.LogCaptureFixture) -> None:
+def test_the_refused_origin_of_a_socket_is_logged_too(caplog: pytest.LogCaptureFixture) -> None:
     access = Access()
     for _ in range(2):
         assert not access.may_open_socket(headers(origin="http://localhost:3000", host="app.example"))
     assert len(logged(caplog)) == 1
 
 
-def test_strangers_cannot_fill_the_log(caplog: pytest.LogCaptureFixture) -> None:
+def test_unknown_origins_cannot_fill_the_log(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.DEBUG)
     access = Access()
     for number in range(1000):

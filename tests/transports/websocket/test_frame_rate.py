@@ -52,7 +52,7 @@ def test_voice_has_a_rate_of_its_own(form: str) -> None:
     play(scenario)
 
 
-def test_a_request_that_comes_too_often_is_told_so_under_its_id() -> None:
+def test_a_request_that_comes_too_often_is_refused_under_its_id() -> None:
     async def scenario() -> None:
         async with live_app(answers_for_ever, limits=FEW) as live, live.socket() as client:
             for _ in range(10):
@@ -83,7 +83,7 @@ def test_what_cannot_be_read_counts_as_a_frame() -> None:
 
 
 @pytest.mark.parametrize("form", ["text", "binary"])
-def test_a_client_that_does_not_hear_its_refusals_is_closed_and_no_other(form: str) -> None:
+def test_a_client_that_ignores_its_refusals_is_closed_and_no_other(form: str) -> None:
     async def scenario() -> None:
         frame, allowed = ("{}", 10) if form == "text" else (b"\1\0", 20)
         async with live_app(answers_for_ever, speaks=True, limits=FEW) as live, live.socket(speaks=True) as flooding:

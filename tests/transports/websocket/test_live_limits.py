@@ -118,7 +118,7 @@ def test_our_own_frames_have_at_most_4_kib(kind: str) -> None:
 
 
 @pytest.mark.parametrize("kind", ["resume", "abort"])
-def test_a_request_that_is_too_large_is_told_so_under_its_id(kind: str) -> None:
+def test_a_request_that_is_too_large_is_refused_under_its_id(kind: str) -> None:
     async def scenario() -> None:
         async with live_app(answers_for_ever) as live, live.socket() as client:
             client.send_frame(padded({"type": kind, "requestId": "r1", "id": "chat-1"}, 4 * KIB + 1))

@@ -84,9 +84,9 @@ def test_a_request_is_opened_once_however_many_ask_and_one_that_leaves_stops_nob
         await asyncio.sleep(0)
         asking[0].cancel()
         opened.set()
-        told = await asyncio.gather(*asking[1:])
+        got = await asyncio.gather(*asking[1:])
         found = await requests.find(KEY)
-        assert all(each.log is log for each in (*told, found) if each)
+        assert all(each.log is log for each in (*got, found) if each)
         assert begun == [1]
         with pytest.raises(MalformedRequest):
             await requests.open(KEY, b"something else", begin)

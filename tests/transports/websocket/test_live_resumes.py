@@ -1,4 +1,4 @@
-"""What a resume reads: the request that it names, or the whole message that is being told; and for how long."""
+"""What a resume reads: the request that it names, or the whole message that is running; and for how long."""
 
 import asyncio
 
@@ -12,19 +12,19 @@ from transports.live_apps import LiveApp, answers_for_ever, chunks, live_app, pl
 # -- requests that nobody knows ---------------------------------------------------------------------------------------
 
 
-def test_an_unknown_request_is_answered_by_no_active_when_nothing_is_told() -> None:
+def test_an_unknown_request_is_answered_by_no_active_when_nothing_runs() -> None:
     async def scenario() -> None:
         async with live_app(answers_for_ever) as live, live.socket() as client:
             for fields in ({}, {"lastSequence": 3}):
-                told = await resume(client, "unknown", **fields)
-                assert told == [{"type": "no-active", "requestId": "unknown"}]
+                got = await resume(client, "unknown", **fields)
+                assert got == [{"type": "no-active", "requestId": "unknown"}]
             await client.say("Hello")
             assert [frame["type"] for frame in await resume(client, "unknown")] == ["no-active"]
 
     play(scenario)
 
 
-def test_an_unknown_request_reads_the_whole_message_that_is_being_told() -> None:
+def test_an_unknown_request_reads_the_whole_message_that_is_running() -> None:
     async def scenario() -> None:
         async def server(session: LiveSession) -> None:
             await session.expect_text()
@@ -37,8 +37,8 @@ def test_an_unknown_request_reads_the_whole_message_that_is_being_told() -> None
         async with live_app(server) as live, live.socket() as client, live.socket() as other:
             request_id = client.start_send(said("Count"))
             await client.until(lambda: len(chunks(client, request_id)) == 4)
-            told = await resume(other, "lost", lastSequence=2)  # it cannot go on with what nobody knows
-            assert told == [{"type": "no-active", "requestId": "lost"}]
+            got = await resume(other, "lost", lastSequence=2)  # an unknown request cannot go on
+            assert got == [{"type": "no-active", "requestId": "lost"}]
             other.send_frame({"type": "resume", "requestId": "mine", "id": "chat-1"})
             await other.until(lambda: len(chunks(other, "mine")) == 4)
             resumed.set()
@@ -47,9 +47,9 @@ def test_an_unknown_request_reads_the_whole_message_that_is_being_told() -> None
             assert chunks(other, "mine") == chunks(client, request_id)
             assert sequences(other.frames["mine"])[0] == 0
             # It is a request like any other now, and goes on by its own numbers.
-            told = await resume(client, "mine", lastSequence=4)
-            assert [frame["type"] for frame in told][:2] == ["start", "chunk"]
-            assert sequences(told)[0] == 5
+            got = await resume(client, "mine", lastSequence=4)
+            assert [frame["type"] for frame in got][:2] == ["start", "chunk"]
+            assert sequences(got)[0] == 5
 
     play(scenario)
 
@@ -67,14 +67,14 @@ TOOLS = (FunctionTool(pay, require_confirmation=True), client_tool(locate))
 
 
 async def until_paid(live: LiveApp, client: LiveClient) -> str:
-    """A message of three segments, whose last one is being told."""
+    """A message of three segments, whose last one is running."""
     asked = await client.say("Pay 1 and find me")
     parts = decisions(asked, approved=True)
     located = await client.reply(asked.chunks[0]["messageId"], *parts)
     return client.start_reply(asked.chunks[0]["messageId"], *parts, *outputs(located, {"lat": 1}))
 
 
-def test_a_replay_tells_the_whole_message_and_its_finished_calls_without_running_them_again() -> None:
+def test_a_replay_has_the_whole_message_and_its_finished_calls_without_running_them_again() -> None:
     async def scenario() -> None:
         async def server(session: LiveSession) -> None:
             await session.expect_text()
@@ -159,8 +159,8 @@ def test_a_request_is_known_for_the_whole_grace_after_its_end() -> None:
             await client.answer(request_id)
             async with live.socket() as other:
                 await asyncio.sleep(28)
-                told = await resume(other, request_id, lastSequence=3)
-                assert [frame["type"] for frame in told][-1] == "end"
+                got = await resume(other, request_id, lastSequence=3)
+                assert [frame["type"] for frame in got][-1] == "end"
                 await asyncio.sleep(100)
                 assert [frame["type"] for frame in await resume(other, request_id)] == ["no-active"]
 
@@ -178,8 +178,8 @@ def test_a_call_whose_result_is_there_is_answered_over_a_new_socket_under_a_new_
             async with live.socket() as other:
                 again = await other.reply(asked.chunks[0]["messageId"], *parts)
                 assert [chunk["output"] for chunk in again.of_type("tool-output-available")] == [{"paid": 1}]
-                told = await resume(other, request_id)
-                assert [frame["chunk"] for frame in told if frame["type"] == "chunk"] == first.chunks
+                got = await resume(other, request_id)
+                assert [frame["chunk"] for frame in got if frame["type"] == "chunk"] == first.chunks
             assert len(live.model.requests) == 2
 
     play(scenario)

@@ -69,8 +69,8 @@ def test_one_socket_carries_several_chats_at_once() -> None:
             for word, request_id in requests.items():
                 assert (await client.answer(request_id)).text == f"You said {word}"
             for word in requests:
-                told = await live.messages(chat_id=f"chat-{word}")
-                assert [message["parts"][-1]["text"] for message in told] == [word, f"You said {word}"]
+                history = await live.messages(chat_id=f"chat-{word}")
+                assert [message["parts"][-1]["text"] for message in history] == [word, f"You said {word}"]
 
     play(scenario)
 
@@ -100,8 +100,8 @@ def test_the_same_chat_id_of_two_users_means_two_chats() -> None:
             await ann.say("I am Ann")
             await bob.say("I am Bob")
             for user, words in (("ann", "I am Ann"), ("bob", "I am Bob")):
-                told = await live.messages(user)
-                assert [message["parts"][-1]["text"] for message in told] == [words, "Yes."]
+                history = await live.messages(user)
+                assert [message["parts"][-1]["text"] for message in history] == [words, "Yes."]
 
     play(scenario)
 

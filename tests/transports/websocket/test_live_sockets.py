@@ -37,7 +37,7 @@ def login_is_down(_: HTTPConnection) -> str | None:
 
 
 @pytest.mark.parametrize("user_id", [lambda _: None, lambda _: "", no_such_user, login_is_down])
-def test_nobody_is_let_in_whom_the_application_does_not_know(user_id: Any) -> None:
+def test_a_user_whom_the_application_does_not_know_gets_no_socket(user_id: Any) -> None:
     async def scenario() -> None:
         async with live_app(answers_for_ever, user_id=user_id) as live:
             assert await refusal(live) == 1008
@@ -45,7 +45,7 @@ def test_nobody_is_let_in_whom_the_application_does_not_know(user_id: Any) -> No
     play(scenario)
 
 
-def test_a_page_of_another_origin_is_refused_before_anybody_is_asked_who_it_is() -> None:
+def test_a_page_of_another_origin_is_refused_before_the_application_is_asked_for_the_user() -> None:
     async def scenario() -> None:
         asked: list[str | None] = []
 

@@ -32,7 +32,7 @@ def test_an_abort_stops_the_run() -> None:
             assert answer.text == "Well, "
             assert answer.types[-3:] == ["text-end", "finish-step", "abort"]
             await nothing_runs(live)
-            await live.model.finished()  # the model's side was told to close
+            await live.model.finished()  # the connection to the model was closed
 
     play(scenario)
 
@@ -73,8 +73,8 @@ def test_an_abort_only_ends_the_reading_where_runs_are_to_survive_it() -> None:
             again = await client.resume()
             assert again.text == "Well, fine."
             assert len(client.frames[request_id]) == seen
-            told = await live.messages()
-            assert told[-1]["parts"][-1]["text"] == "Well, fine."
+            history = await live.messages()
+            assert history[-1]["parts"][-1]["text"] == "Well, fine."
 
     play(scenario)
 
@@ -134,7 +134,7 @@ def test_stop_ends_the_session_of_the_attached_chat_and_no_other() -> None:
     play(scenario)
 
 
-def test_what_was_told_is_kept_also_when_the_connection_to_the_model_takes_long_to_end() -> None:
+def test_what_was_sent_is_kept_also_when_the_connection_to_the_model_takes_long_to_end() -> None:
     class Slow(ScriptedLiveModel):
         @asynccontextmanager
         async def connect(self, llm_request: LlmRequest) -> AsyncGenerator[BaseLlmConnection]:
