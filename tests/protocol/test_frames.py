@@ -15,8 +15,6 @@ from adk_stream_protocol.protocol.chunks import encode_json
 from adk_stream_protocol.protocol.fold import MessageFold
 from adk_stream_protocol.protocol.frames import (
     OURS,
-    FrameEncoder,
-    OfficialEncoder,
     decode_frame,
     decode_request_id,
     encode_audio,
@@ -265,35 +263,33 @@ def test_any_bytes_are_a_frame_or_one_refusal(text: str | bytes) -> None:
 
 # -- frames out -------------------------------------------------------------------------------------------------------
 
-ENCODER: FrameEncoder = OfficialEncoder()
-
 
 @pytest.mark.parametrize(
     ("encoded", "expected"),
     [
         (
-            ENCODER.chunk("r1", 3, b'{"type":"start","messageId":"m1"}'),
+            frames.encode_chunk("r1", 3, b'{"type":"start","messageId":"m1"}'),
             '{"type":"chunk","requestId":"r1","sequence":3,"chunk":{"type":"start","messageId":"m1"}}',
         ),
-        (ENCODER.end("r1"), '{"type":"end","requestId":"r1"}'),
-        (ENCODER.resumed("r1"), '{"type":"start","requestId":"r1"}'),
-        (ENCODER.nothing_active("r1"), '{"type":"no-active","requestId":"r1"}'),
+        (frames.encode_end("r1"), '{"type":"end","requestId":"r1"}'),
+        (frames.encode_start("r1"), '{"type":"start","requestId":"r1"}'),
+        (frames.encode_no_active("r1"), '{"type":"no-active","requestId":"r1"}'),
         (
-            ENCODER.error("r1", NoUser()),
+            frames.encode_error("r1", NoUser()),
             '{"type":"error","requestId":"r1","code":"no-user","errorText":"Sign in first."}',
         ),
         (
-            ENCODER.error(OURS, MalformedRequest("Attach to a chat first.")),
+            frames.encode_error(OURS, MalformedRequest("Attach to a chat first.")),
             '{"type":"error","requestId":"-","code":"malformed","message":"Attach to a chat first."}',
         ),
-        (ENCODER.own("pong", {}), '{"type":"pong","requestId":"-"}'),
+        (frames.encode_own("pong", {}), '{"type":"pong","requestId":"-"}'),
         (
-            ENCODER.own("audio", {"id": "chat", "rate": 24000}),
+            frames.encode_own("audio", {"id": "chat", "rate": 24000}),
             '{"type":"audio","requestId":"-","id":"chat","rate":24000}',
         ),
     ],
 )
-def test_each_frame_is_told_to_the_letter(encoded: str, expected: str) -> None:
+def test_each_frame_is_encoded_to_the_letter(encoded: str, expected: str) -> None:
     assert encoded == expected
 
 
@@ -301,14 +297,14 @@ def test_each_frame_is_told_to_the_letter(encoded: str, expected: str) -> None:
 @given(st.text(min_size=1, max_size=8), json_value)
 def test_a_chunk_stays_what_it_is_inside_its_frame(request_id: str, value: Any) -> None:
     chunk = encode_json(c.Data("data-x", value))
-    frame = json.loads(ENCODER.chunk(request_id, 0, chunk))
+    frame = json.loads(frames.encode_chunk(request_id, 0, chunk))
     assert frame == {"type": "chunk", "requestId": request_id, "sequence": 0, "chunk": json.loads(chunk)}
 
 
 @pytest.mark.parametrize("request_id", [OURS, "r1"])
 @pytest.mark.parametrize("error", [BridgeError(), LocalProtocolError(), RequestTooLarge(), NoUser()])
 def test_a_refusal_has_a_code_and_a_text_and_nothing_else(request_id: str, error: BridgeError) -> None:
-    frame = json.loads(ENCODER.error(request_id, error))
+    frame = json.loads(frames.encode_error(request_id, error))
     text = frame.pop("message" if request_id == OURS else "errorText")
     assert text == error.public_text
     assert frame == {"type": "error", "requestId": request_id, "code": error.code}

@@ -195,7 +195,7 @@ def code_of(got: Exchange) -> str:
     return f"`{json.loads(got.body)['error']['code']}`"
 
 
-def told(got: Exchange) -> str:
+def cell(got: Exchange) -> str:
     """A cell: the status, and the code of a refusal."""
     return " ".join(part for part in (str(got.status), code_of(got)) if part)
 
@@ -207,7 +207,7 @@ async def tables() -> str:
 async def methods() -> str:
     rows = []
     for path in PATHS:
-        cells = [told(await ask(method, path)) for method in METHODS]
+        cells = [cell(await ask(method, path)) for method in METHODS]
         rows.append([f"`{{prefix}}{path}`", *cells])
     return table(["Route", *METHODS], rows)
 
@@ -221,7 +221,7 @@ async def conditions() -> str:
             got = await ask(method, path, chat_id, body=body, **kind, **headers)
             is_readable = got.headers.get("access-control-allow-origin") == headers.get("origin")
             assert is_readable == (headers.get("origin") in (None, "https://app.example"))
-            cells.append(told(got))
+            cells.append(cell(got))
         rows.append([f"`{method} {{prefix}}{path}`", *cells])
     return table(["Request", *(name for name, _, _ in CONDITIONS)], rows)
 
@@ -241,7 +241,7 @@ async def files() -> str:
         got = await ask("GET", "/{id}/files/{name}", query=query, **headers)
         notable = ("content-range", "cache-control")
         shown = ", ".join(f"`{header}: {got.headers[header]}`" for header in notable if header in got.headers)
-        rows.append([name, told(got), f"{0 if code_of(got) else len(got.body)} bytes", shown])
+        rows.append([name, cell(got), f"{0 if code_of(got) else len(got.body)} bytes", shown])
     return table(["A file of 5 bytes, asked for with", "Answer", "Body", "Headers"], rows)
 
 

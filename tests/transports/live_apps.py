@@ -100,7 +100,7 @@ async def live_app(
 
 
 async def nothing_left() -> None:
-    for _ in range(20):  # what was told to end needs its turns of the loop for that
+    for _ in range(20):  # tasks that were cancelled need a few turns of the loop
         await asyncio.sleep(0)
     assert not other_tasks()
 
@@ -138,14 +138,14 @@ async def resume(client: LiveClient, request_id: str, **fields: Any) -> list[dic
     """All frames that a resume brings."""
     seen = len(client.frames.get(request_id, []))
     client.send_frame({"type": "resume", "requestId": request_id, "id": "chat-1", **fields})
-    told: list[dict[str, Any]] = []
+    got: list[dict[str, Any]] = []
 
     def has_ended() -> bool:
-        told[:] = client.frames.get(request_id, [])[seen:]
-        return bool(told) and told[-1]["type"] in ("end", "error", "no-active")
+        got[:] = client.frames.get(request_id, [])[seen:]
+        return bool(got) and got[-1]["type"] in ("end", "error", "no-active")
 
     await client.until(has_ended)
-    return told
+    return got
 
 
 def sequences(frames: list[dict[str, Any]]) -> list[int]:
@@ -154,7 +154,7 @@ def sequences(frames: list[dict[str, Any]]) -> list[int]:
 
 @dataclass(eq=False)
 class Reader(LiveClient):
-    """A client that knows whether it was ever accepted, and reads only as long as it is told to."""
+    """A client that knows whether it was ever accepted, and reads only as long as the test wants."""
 
     accepted: bool = False
     reads: asyncio.Event = field(default_factory=asyncio.Event)

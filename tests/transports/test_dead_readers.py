@@ -47,7 +47,7 @@ LONG, SHORT = 1_000, 10
 
 
 class Talkative(ScriptedModel):
-    """Says as much as it is told to, and then nothing for a long time, or the end."""
+    """Says as much as the test wants, and then nothing for a long time, or the end."""
 
     async def generate_content_async(self, llm_request: LlmRequest, stream: bool = False) -> Any:
         said = (llm_request.contents[-1].parts or [types.Part(text="")])[0].text or ""
@@ -74,7 +74,7 @@ def wrapped(app: FastAPI) -> FastAPI:
 
 @contextmanager
 def talking(said: str, *, is_wrapped: bool = False, limits: Limits = LIMITS, **options: Any) -> Generator[str]:
-    """A server with a chat that was told so, and whose client has left."""
+    """A server with such a chat, whose client has disconnected."""
     bridge = ChatBridge(LlmAgent(name="helper", model=Talkative()), user_id=user_of, limits=limits)
     app = wrapped(app_of(bridge)) if is_wrapped else app_of(bridge)
     size, waits = int(said.split()[0]) * 4096, said.endswith("wait")
@@ -151,11 +151,11 @@ def test_a_slow_reader_that_reads_is_not_dropped() -> None:
         talking(str(LONG // 10), limits=Limits(send_timeout_s=1), send_buffer=4096) as origin,
         dead_readers(origin, 1, get("/api/chat/c1/messages", "connection: close")) as (reader,),
     ):
-        told = 0
+        got = 0
         while piece := reader.recv(4096):
-            told += len(piece)
+            got += len(piece)
             time.sleep(0.03)  # three seconds in all
-    assert told > LONG // 10 * 4096
+    assert got > LONG // 10 * 4096
 
 
 def test_nothing_is_found_behind_servers_that_are_not_known() -> None:

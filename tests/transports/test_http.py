@@ -280,7 +280,7 @@ def test_an_answer_to_a_call_that_nobody_asked_about_is_not_found() -> None:
     asyncio.run(scenario())
 
 
-def test_a_failure_of_our_own_is_a_500_that_tells_nothing(caplog: Any) -> None:
+def test_a_failure_of_our_own_is_a_500_without_details(caplog: Any) -> None:
     async def scenario() -> None:
         def prepare(*_: Any) -> Any:
             raise RuntimeError("SECRET")
@@ -295,7 +295,7 @@ def test_a_failure_of_our_own_is_a_500_that_tells_nothing(caplog: Any) -> None:
     assert "SECRET" not in caplog.text
 
 
-def test_a_bug_of_ours_is_told_without_its_words() -> None:
+def test_a_bug_of_ours_is_reported_without_its_text() -> None:
     async def scenario() -> None:
         async def out_of_grammar(*_: Any) -> Any:
             raise LocalProtocolError("tool call is held, not done")
@@ -309,7 +309,7 @@ def test_a_bug_of_ours_is_told_without_its_words() -> None:
     asyncio.run(scenario())
 
 
-def test_a_second_turn_is_told_when_to_come_again() -> None:
+def test_a_second_turn_learns_when_to_try_again() -> None:
     async def scenario() -> None:
         started, go_on = asyncio.Event(), asyncio.Event()
 

@@ -76,7 +76,7 @@ async def answering(*replies: Any, tools: tuple[Any, ...] = (), **limits: Any) -
 # -- readers ----------------------------------------------------------------------------------------------------------
 
 
-def test_one_reader_too_many_is_told_so_before_the_stream() -> None:
+def test_one_reader_too_many_is_refused_before_the_stream() -> None:
     async def scenario() -> None:
         async with answering(max_readers_per_run=2) as running:
             second = running.read()
@@ -130,7 +130,7 @@ def test_a_replay_gives_way_to_others_piece_by_piece() -> None:
     run(scenario)
 
 
-def test_an_answer_that_finds_too_many_readers_is_recorded_and_told_so_in_its_stream() -> None:
+def test_an_answer_that_finds_too_many_readers_is_recorded_and_its_stream_says_so() -> None:
     async def scenario() -> None:
         paid: list[int] = []
         slow = Slow()
@@ -149,8 +149,8 @@ def test_an_answer_that_finds_too_many_readers_is_recorded_and_told_so_in_its_st
         )
         app = app_of(bridge)
         lines = (await exchange(app, body=turn_body())).body.decode().split("\n")
-        told = [json.loads(line[6:]) for line in lines if line.startswith("data: {")]
-        asked = next(chunk for chunk in told if chunk["type"] == "tool-approval-request")
+        got = [json.loads(line[6:]) for line in lines if line.startswith("data: {")]
+        asked = next(chunk for chunk in got if chunk["type"] == "tool-approval-request")
         part = {
             "type": "tool-pay",
             "toolCallId": asked["toolCallId"],
@@ -158,7 +158,7 @@ def test_an_answer_that_finds_too_many_readers_is_recorded_and_told_so_in_its_st
             "input": {"amount": 1},
             "approval": {"id": asked["approvalId"], "approved": True},
         }
-        message = {"id": told[0]["messageId"], "role": "assistant", "parts": [part]}
+        message = {"id": got[0]["messageId"], "role": "assistant", "parts": [part]}
         body = json.dumps({"id": "c1", "messages": [message]}).encode()
         first = asyncio.create_task(exchange(app, body=body))
         await slow.started.wait()

@@ -179,7 +179,7 @@ def test_nothing_of_a_chat_is_kept_by_caches(method: str, path: str, status: int
 
 
 @pytest.mark.parametrize("path", ["", "/c1/messages", "/c9/messages", "/c1/files/cat.png", "/c1/stream"])
-def test_head_tells_what_get_would_have_sent(path: str) -> None:
+def test_head_has_the_headers_that_get_would_have_sent(path: str) -> None:
     async def scenario() -> None:
         app = app_with_artifact("cat.png", "image/png")
         await ChatClient(app, chat_id="c1").send("save")

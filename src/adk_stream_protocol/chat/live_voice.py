@@ -1,4 +1,4 @@
-"""What a client that speaks can do with a live session."""
+"""A live session, as seen by the transport that carries its user's voice."""
 
 from typing import Protocol
 
@@ -6,15 +6,21 @@ from typing import Protocol
 class LiveVoice(Protocol):
     @property
     def is_ending(self) -> bool:
-        """Whether it takes nothing more."""
+        """Whether the session accepts nothing any more: voice needs a new one."""
         ...
 
-    def hear(self, samples: bytes) -> None: ...
+    def hear(self, samples: bytes) -> None:
+        """The user speaks: 16-bit little-endian mono samples at 16 kHz."""
+        ...
+
+    def send_activity_start(self) -> None:
+        """The user begins to speak, where the model does not detect it."""
+        ...
+
+    def send_activity_end(self) -> None:
+        """The user has stopped speaking, where the model does not detect it."""
+        ...
 
     def interrupt(self) -> None:
-        """The user does not want the rest of this answer."""
+        """Drop the rest of the model's current message."""
         ...
-
-    def send_activity_start(self) -> None: ...
-
-    def send_activity_end(self) -> None: ...

@@ -1,13 +1,13 @@
 """The frames of a live session's WebSocket, both ways.
 
-Those of the AI SDK's own `WebSocketChatTransport` to the letter: a request is `send` or `resume`, its stream comes back
-as numbered `chunk`s and an `end`. Everything of ours travels under the request id "-", which stock clients pass over.
+They are exactly those of the AI SDK's own `WebSocketChatTransport`: a request is `send` or `resume`, and its stream
+comes back as numbered `chunk`s and an `end`. Our own frames have the request id "-", which stock clients ignore.
 docs/reference/websocket.md lists them all.
 """
 
 import base64
 import binascii
-from typing import Any, Protocol
+from typing import Any
 
 import msgspec
 
@@ -17,14 +17,14 @@ from .messages import RequestBody, what_is_wrong
 
 OURS = "-"
 SUBPROTOCOL = "adk-stream.v1"
-"""Of clients that take and send voice as binary frames."""
+"""For clients that send and receive voice as binary frames."""
 
 _NO_FRAME = "This is not a frame of docs/reference/websocket.md"
 _Fields = dict[str, Any] | None
 
 
 class _Frame(msgspec.Struct, frozen=True, tag_field="type", rename="camel"):
-    """What a client may send. Fields that nobody asked for are passed over."""
+    """What a client may send. Unknown fields are ignored."""
 
     request_id: str
 
@@ -38,13 +38,13 @@ class Send(_Frame, frozen=True, tag="send"):
     body: _Fields = None
 
     def request(self) -> RequestBody:
-        """As an HTTP request would say it."""
-        said = {**(self.body or {}), "id": self.id, "trigger": self.trigger, "messageId": self.message_id}
+        """The same as the body of an HTTP request."""
+        body = {**(self.body or {}), "id": self.id, "trigger": self.trigger, "messageId": self.message_id}
         try:
-            request = msgspec.json.decode(msgspec.json.encode(said), type=RequestBody)
+            request = msgspec.json.decode(msgspec.json.encode(body), type=RequestBody)
         except msgspec.ValidationError as error:
             raise MalformedRequest(f"{_NO_FRAME}: {what_is_wrong(error, 'body')}.") from None
-        if request.messages is None:  # a transport of the application's own may send the one that counts, in the body
+        if request.messages is None:  # an application's own transport may send only the last one, in `body`
             request.messages = self.messages
         return request
 
@@ -102,7 +102,7 @@ _decoder = msgspec.json.Decoder(OfficialFrame | OwnFrame)
 
 
 class FrameHead(msgspec.Struct, rename="camel"):
-    """As much of a frame as tells whom its refusal goes to."""
+    """The part of a frame that its refusal needs."""
 
     request_id: str = OURS
 
@@ -122,7 +122,7 @@ def decode_frame(text: str | bytes) -> OfficialFrame | OwnFrame:
 
 
 def decode_request_id(text: str | bytes) -> str:
-    """Whom the refusal of a frame goes to that could not be read."""
+    """The request that an error belongs to if the frame cannot be decoded."""
     try:
         request_id = msgspec.json.decode(text, type=FrameHead).request_id
     except (msgspec.DecodeError, UnicodeError, RecursionError):
@@ -135,49 +135,40 @@ def sdk_version_of(frame: Request) -> str | None:
     return version if isinstance(version, str) else None
 
 
-class FrameEncoder(Protocol):
-    """How one socket's client is spoken to."""
-
-    def chunk(self, request_id: str, sequence: int, chunk: bytes) -> str: ...
-
-    def end(self, request_id: str) -> str: ...
-
-    def resumed(self, request_id: str) -> str: ...
-
-    def nothing_active(self, request_id: str) -> str: ...
-
-    def error(self, request_id: str, error: BridgeError) -> str: ...
-
-    def own(self, kind: str, fields: dict[str, Any]) -> str: ...
+# -- to the client ----------------------------------------------------------------------------------------------------
 
 
-class OfficialEncoder:
-    """The AI SDK's frames."""
-
-    def chunk(self, request_id: str, sequence: int, chunk: bytes) -> str:
-        # The chunk is JSON already, and there may be thousands of them.
-        return f'{{"type":"chunk","requestId":{_json(request_id)},"sequence":{sequence},"chunk":{chunk.decode()}}}'
-
-    def end(self, request_id: str) -> str:
-        return _json({"type": "end", "requestId": request_id})
-
-    def resumed(self, request_id: str) -> str:
-        return _json({"type": "start", "requestId": request_id})
-
-    def nothing_active(self, request_id: str) -> str:
-        return _json({"type": "no-active", "requestId": request_id})
-
-    def error(self, request_id: str, error: BridgeError) -> str:
-        text = "message" if request_id == OURS else "errorText"
-        return _json({"type": "error", "requestId": request_id, "code": error.code, text: str(error)})
-
-    def own(self, kind: str, fields: dict[str, Any]) -> str:
-        return _json({"type": kind, "requestId": OURS, **fields})
+def encode_chunk(request_id: str, sequence: int, chunk: bytes) -> str:
+    # The chunk is JSON already, and there may be thousands of them.
+    return f'{{"type":"chunk","requestId":{_json(request_id)},"sequence":{sequence},"chunk":{chunk.decode()}}}'
 
 
-def _json(value: Any) -> str:
-    return encode_json(value).decode()
+def encode_end(request_id: str) -> str:
+    return _json({"type": "end", "requestId": request_id})
+
+
+def encode_start(request_id: str) -> str:
+    """A `resume` was accepted."""
+    return _json({"type": "start", "requestId": request_id})
+
+
+def encode_no_active(request_id: str) -> str:
+    return _json({"type": "no-active", "requestId": request_id})
+
+
+def encode_error(request_id: str, error: BridgeError) -> str:
+    text = "message" if request_id == OURS else "errorText"
+    return _json({"type": "error", "requestId": request_id, "code": error.code, text: str(error)})
+
+
+def encode_own(kind: str, fields: dict[str, Any]) -> str:
+    """A frame that the AI SDK does not have."""
+    return _json({"type": kind, "requestId": OURS, **fields})
 
 
 def encode_audio(samples: bytes) -> str:
     return base64.b64encode(samples).decode()
+
+
+def _json(value: Any) -> str:
+    return encode_json(value).decode()

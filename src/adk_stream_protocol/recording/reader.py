@@ -1,4 +1,4 @@
-"""Reads what `recorder` has written: the answers of a recording, in their order."""
+"""Reads a file that `recorder` has written: its turns in order, and its other responses by their paths."""
 
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -13,11 +13,11 @@ _LIVE = "/live"
 
 @dataclass(eq=False)
 class RecordedTurn:
-    """One answer: a stream, or a refusal."""
+    """What one request got: a stream, or a refusal."""
 
-    asked_at: float
+    requested_at: float
     is_announced: bool = False
-    """Nobody asked for it: an answer to speech, or what came of a deadline."""
+    """No request asked for it: the reply to speech, or the effect of a deadline."""
     message_id: str = ""
     chunks: list[tuple[float, bytes]] = field(default_factory=list[tuple[float, bytes]])
     refusal: tuple[int, bytes] | None = None
@@ -56,23 +56,23 @@ class _Frame(msgspec.Struct, rename="camel"):
 
 
 class Recorded:
-    """The turns of a recording, of HTTP and of sockets alike, and its other answers by their paths."""
+    """The content of a recording. It does not matter whether a turn came over HTTP or over a socket."""
 
     def __init__(self, lines: list[_Line]) -> None:
         self.turns: list[RecordedTurn] = []
         self._root: str | None = None
         self._turns_by_exchange: dict[int, RecordedTurn] = {}
         self._turns_by_request: dict[str, RecordedTurn] = {}
-        self._asked: dict[int, str] = {}
-        self._answers: dict[str, tuple[int, bytes]] = {}
-        self._is_announced = False
+        self._paths: dict[int, str] = {}  # of requests that are no turns, by their exchanges
+        self._responses: dict[str, tuple[int, bytes]] = {}
+        self._has_announced_turn = False
         for line in lines:
             self._read(line)
         self.turns = [turn for turn in self.turns if turn.chunks or turn.refusal]
 
-    def answer(self, path: str) -> tuple[int, bytes] | None:
-        """Status and JSON of the last answer to a GET of `path`, relative to the chat API."""
-        return self._answers.get(f"{self._root or ''}{path}")
+    def response(self, path: str) -> tuple[int, bytes] | None:
+        """Status and JSON of the last response to a GET of `path`, relative to the chat API."""
+        return self._responses.get(f"{self._root or ''}{path}")
 
     def _read(self, line: _Line) -> None:
         turn = self._turns_by_exchange.get(line.exchange)
@@ -84,11 +84,11 @@ class Recorded:
             self._root = self._root or line.path
             self._turns_by_exchange[line.exchange] = self._new_turn(line.at)
         elif line.direction == "request":
-            self._asked[line.exchange] = line.path
+            self._paths[line.exchange] = line.path
         elif line.direction == "response" and turn is not None and line.status != 200:
             turn.refusal = (line.status, bytes(line.body) or b"{}")
-        elif line.direction == "response" and line.body and line.exchange in self._asked:
-            self._answers[self._asked[line.exchange]] = (line.status, bytes(line.body))
+        elif line.direction == "response" and line.body and line.exchange in self._paths:
+            self._responses[self._paths[line.exchange]] = (line.status, bytes(line.body))
         elif line.direction == "chunk" and turn is not None and bytes(line.chunk) != b'"[DONE]"':
             turn.add(line.at, bytes(line.chunk))
 
@@ -97,16 +97,16 @@ class Recorded:
         if line.by == "client":
             if frame.type == "send":
                 self._turns_by_request[frame.request_id] = self._new_turn(line.at)
-            elif frame.type == "resume" and turn is None and self._is_announced:
-                self._is_announced = False
+            elif frame.type == "resume" and turn is None and self._has_announced_turn:
+                self._has_announced_turn = False
                 self._turns_by_request[frame.request_id] = self._new_turn(line.at, is_announced=True)
         elif frame.type == "turn":
-            self._is_announced = True
-        elif turn is not None and frame.type == "chunk" and frame.sequence == len(turn.chunks):  # else told again
+            self._has_announced_turn = True
+        elif turn is not None and frame.type == "chunk" and frame.sequence == len(turn.chunks):  # else repeated
             turn.add(line.at, bytes(frame.chunk))
         elif turn is not None and frame.type == "error" and not turn.chunks:
-            told = {"error": {"code": frame.code, "message": frame.error_text}}
-            turn.refusal = (400, msgspec.json.encode(told))
+            body = {"error": {"code": frame.code, "message": frame.error_text}}
+            turn.refusal = (400, msgspec.json.encode(body))
 
     def _new_turn(self, at: float, *, is_announced: bool = False) -> RecordedTurn:
         turn = RecordedTurn(at, is_announced)
@@ -116,22 +116,22 @@ class Recorded:
 
 def read_recording(path: Path) -> Recorded:
     try:
-        written = path.read_bytes()
+        content = path.read_bytes()
     except OSError as error:
         raise ConfigurationError(f"{path} cannot be read: {error.strerror}") from None
     decoder = msgspec.json.Decoder(_Line)
     lines: list[_Line] = []
-    for number, line in enumerate(written.split(b"\n"), start=1):
+    for number, line in enumerate(content.split(b"\n"), start=1):
         if not line:
             continue
         try:
             lines.append(decoder.decode(line))
         except (msgspec.DecodeError, UnicodeError, RecursionError):
-            raise ConfigurationError(f"{path} is no recording: see its line {number}.") from None
+            raise ConfigurationError(f"{path} is not a recording: see its line {number}.") from None
     try:
         recorded = Recorded(lines)
     except msgspec.DecodeError:
-        raise ConfigurationError(f"{path} is no recording: it has a chunk or a frame that is none.") from None
+        raise ConfigurationError(f"{path} is not a recording: it has a malformed chunk or frame.") from None
     if not recorded.turns:
-        raise ConfigurationError(f"{path} has no answer that could be replayed.")
+        raise ConfigurationError(f"{path} has nothing to replay: no request in it got a stream or a refusal.")
     return recorded

@@ -1,9 +1,9 @@
-"""The connection under a request, for readers that take nothing any more.
+"""The connection under a request, for clients that have stopped reading.
 
-ASGI cannot drop a connection. When an application returns, uvicorn closes the transport, and that waits for its buffer
-to be taken: for a client that does not read, for ever, with its socket and all that was written to it. So we look for
-uvicorn's own object behind `receive` and `send`, whatever middleware has put around them, and abort its transport.
-On other servers nothing is found, and nothing is done.
+ASGI cannot drop a connection. When an application returns, uvicorn closes the transport, which first waits until the
+client has read the write buffer. If the client never reads, the socket and the buffer stay for ever. So we look for
+uvicorn's own object behind `receive` and `send`, through any middleware around them, and abort its transport. On other
+servers nothing is found, and nothing is done.
 """
 
 import asyncio
@@ -12,16 +12,16 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any
 
-_MOST_LOOKED_AT = 200  # objects: a stack of middleware has a handful each
-_NOTICED_S = 0.1
+_MAX_OBJECTS = 200  # each middleware has a handful
+_NOTICE_S = 0.1
 
 
 def find_transport(*channels: Callable[..., Any]) -> asyncio.Transport | None:
-    """`channels`: what the application was given to receive and to send."""
-    waiting: deque[Any] = deque(channels)
+    """`channels`: the `receive` and `send` that the application was given."""
+    to_visit: deque[Any] = deque(channels)
     seen: set[int] = set()
-    while waiting and len(seen) < _MOST_LOOKED_AT:
-        found = waiting.popleft()
+    while to_visit and len(seen) < _MAX_OBJECTS:
+        found = to_visit.popleft()
         if id(found) in seen:
             continue
         seen.add(id(found))
@@ -29,12 +29,12 @@ def find_transport(*channels: Callable[..., Any]) -> asyncio.Transport | None:
             transport = getattr(found, "transport", None)
             if transport is not None:
                 return transport
-        waiting += _behind(found)
+        to_visit += _objects_behind(found)
     return None
 
 
-def _behind(found: Any) -> Iterator[Any]:
-    """What a callable calls: in a closure, as a method, by a `partial`, or as an attribute of its object."""
+def _objects_behind(found: Any) -> Iterator[Any]:
+    """What a callable may call: from its closure, its object and that object's attributes, or a `partial`."""
     if isinstance(found, partial):
         yield from (found.func, *found.args, *found.keywords.values())
         return
@@ -50,15 +50,15 @@ def _behind(found: Any) -> Iterator[Any]:
 
 
 async def drop(*channels: Callable[..., Any]) -> None:
-    """Give up a client that takes nothing."""
+    """Abort the connection of a client that does not read."""
     transport = find_transport(*channels)
     if transport is not None:
         transport.abort()
-        await asyncio.sleep(_NOTICED_S)  # the server complains of an application that returns before it knows
+        await asyncio.sleep(_NOTICE_S)  # uvicorn logs an error if the application returns before it has noticed
 
 
 class Backlog:
-    """What the server still holds for a client, whom it does not wait for yet."""
+    """The server's write buffer for one client, while `send` does not wait for it yet."""
 
     def __init__(self, *channels: Callable[..., Any]) -> None:
         self._channels = channels
@@ -66,10 +66,10 @@ class Backlog:
         self._left = 0
         self._taken_at = asyncio.get_running_loop().time()
         self.added = 0
-        """Bytes that were sent since it was looked at."""
+        """Bytes that were sent since the last look at the buffer."""
 
     def stuck_s(self) -> float:
-        """For how long nothing of it has been taken; to be asked now and then."""
+        """For how long the client has read nothing of it; to be called at intervals."""
         self._transport = self._transport or find_transport(*self._channels)
         left = self._transport.get_write_buffer_size() if self._transport is not None else 0
         now = asyncio.get_running_loop().time()
@@ -80,26 +80,25 @@ class Backlog:
 
 
 def drop_when_stuck(within_s: float, *channels: Callable[..., Any]) -> None:
-    """All has been sent, and the server waits for its client to take it. Drop the connection if it takes nothing for a
-    while."""
+    """After the last `send`: abort the connection if the client reads nothing of the buffer for `within_s`."""
     transport = find_transport(*channels)
     if transport is not None:
-        _look(transport, within_s, None)
+        _abort_if_stuck(transport, within_s, None)
 
 
-def _look(transport: asyncio.Transport, within_s: float, before: int | None) -> None:
+def _abort_if_stuck(transport: asyncio.Transport, within_s: float, before: int | None) -> None:
     left = transport.get_write_buffer_size()
     if left and before is not None and left >= before:
         transport.abort()
     elif left:
-        asyncio.get_running_loop().call_later(within_s, _look, transport, within_s, left)
+        asyncio.get_running_loop().call_later(within_s, _abort_if_stuck, transport, within_s, left)
 
 
 async def until_closing(look_s: float, *channels: Callable[..., Any]) -> None:
-    """Until the server has given the connection up by itself: of that it tells the application only when its client
-    has taken everything."""
+    """Wait until the server itself closes the connection. It notifies the application only after the client has read
+    everything."""
     transport = find_transport(*channels)
     if transport is None:
         await asyncio.Event().wait()
-    while transport is not None and not transport.is_closing():  # noqa: ASYNC110 (a transport tells nobody)
+    while transport is not None and not transport.is_closing():  # noqa: ASYNC110 (a transport notifies nobody)
         await asyncio.sleep(look_s)

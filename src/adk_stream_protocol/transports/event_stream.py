@@ -1,4 +1,4 @@
-"""Readers over HTTP: a stream, or an answer that is there whole. One that takes nothing is cut off."""
+"""Responses over HTTP: a stream, or a complete response. A client that does not read is cut off."""
 
 import asyncio
 from collections.abc import Generator
@@ -7,8 +7,8 @@ from contextlib import contextmanager
 from starlette.responses import Response
 from starlette.types import Message, Receive, Scope, Send
 
+from ..chat.background import Opened
 from ..chat.closed_logs import failed_log
-from ..chat.turns import Opened
 from ..chunk_log import LogReader, Reading
 from ..errors import TooMany
 from ..limits import Limits
@@ -17,10 +17,10 @@ from .connection import Backlog, drop, drop_when_stuck
 
 
 class EventStreamResponse(Response):
-    """Reads a log to its end. When the client leaves, only the reading ends."""
+    """Reads a log to its end. When the client disconnects, only the reading ends, not the run."""
 
     def __init__(self, opened: Opened, limits: Limits, *, cursor: int | None = None) -> None:
-        """`opened`: what is read, or what will be; until then there are pings. `cursor`: where a reader goes on."""
+        """`opened`: what is read, or a task for it; until it is done, pings are sent. `cursor`: where to begin."""
         # Not Response.__init__: it would announce a content length.
         self.status_code = 200
         self.background = None
@@ -48,7 +48,7 @@ class EventStreamResponse(Response):
             await self._send_all(reading, send, waker, gone, timer)
             drop_when_stuck(self._limits.send_timeout_s, receive, send)
         except OSError:
-            pass  # the connection broke while we wrote; the run does not care
+            pass  # the connection broke; the run goes on
         except asyncio.CancelledError:
             if not timer.has_cut_off:
                 raise
@@ -62,12 +62,12 @@ class EventStreamResponse(Response):
     async def _reading(
         self, send: Send, waker: asyncio.Event, gone: asyncio.Task[None], timer: "_ReaderTimer"
     ) -> Reading | None:
-        """What there is to read, when there is; None if the client has left before."""
+        """Waits for what there is to read; None if the client has disconnected before."""
         opened = self._opened
         if isinstance(opened, Reading):
             return opened
         opened.add_done_callback(lambda _: waker.set())
-        timer.ping_is_due = True  # the client hears at once that it is heard
+        timer.ping_is_due = True  # at once, so that the client knows its request has arrived
         while not opened.done():
             await self._wait(send, waker, timer)
             if gone.done():
@@ -75,7 +75,7 @@ class EventStreamResponse(Response):
         reading = opened.result()
         try:
             reading.log.require_room(self._limits.max_readers_per_run)
-        except TooMany as refusal:  # its status is out already
+        except TooMany as refusal:  # the status is sent already
             return Reading(failed_log(None, str(refusal)))
         return reading
 
@@ -105,7 +105,7 @@ class EventStreamResponse(Response):
                 if ends:
                     return
             if reader.has_more:
-                await asyncio.sleep(0)  # a server that has room takes it without giving way to others
+                await asyncio.sleep(0)  # if the server has room, `send` lets no other task run
             elif not events:
                 await self._wait(send, waker, timer)
 
@@ -120,7 +120,7 @@ async def _until_disconnect(receive: Receive) -> None:
 
 
 class _ReaderTimer:
-    """Wakes a reader after a silence, and cuts one off that does not take what it is sent. One timer, none a chunk."""
+    """Wakes a reader after a silence, and cuts off a client that does not read. One timer for all chunks."""
 
     def __init__(self, limits: Limits, waker: asyncio.Event, backlog: Backlog) -> None:
         self._loop = asyncio.get_running_loop()
@@ -162,14 +162,14 @@ class _ReaderTimer:
 
 
 class BoundedResponse(Response):
-    """Any other answer, to clients that may be slow."""
+    """Any other response, for clients that may be slow."""
 
-    def __init__(self, answer: Response, limits: Limits) -> None:
-        # Not Response.__init__: all of it is the answer's.
-        self.status_code = answer.status_code
-        self.raw_headers = answer.raw_headers
-        self.background = answer.background
-        self._answer = answer
+    def __init__(self, response: Response, limits: Limits) -> None:
+        # Not Response.__init__: everything is taken from `response`.
+        self.status_code = response.status_code
+        self.raw_headers = response.raw_headers
+        self.background = response.background
+        self._response = response
         self._limits = limits
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -177,11 +177,11 @@ class BoundedResponse(Response):
             async with asyncio.timeout(self._limits.send_timeout_s):
                 await send(message)
 
-        self._answer.background = None  # ours
+        self._response.background = None  # it runs below, also after a timeout
         if scope["method"] == "HEAD":
-            self._answer.body = b""  # its headers tell of the body that a GET would have got
+            self._response.body = b""  # its headers are those of a GET
         try:
-            await self._answer(scope, receive, bounded_send)
+            await self._response(scope, receive, bounded_send)
         except TimeoutError:
             await drop(receive, send)
         else:

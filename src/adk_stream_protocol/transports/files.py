@@ -1,8 +1,9 @@
-"""Artifacts over HTTP: whole, in part, or not at all if the client has them; and what a browser may do with them."""
+"""Artifacts over HTTP: whole, a range, or 304 if the client has them; and what a browser may do with them."""
 
 import asyncio
 import hashlib
 import re
+from dataclasses import dataclass
 from urllib.parse import quote
 
 from starlette.datastructures import Headers
@@ -16,33 +17,40 @@ _TOKEN = r"[A-Za-z0-9!#$&^_.+-]+"  # noqa: S105, not a secret
 _MEDIA_TYPE = re.compile(rf'({_TOKEN}/{_TOKEN})((?:\s*;\s*{_TOKEN}=(?:{_TOKEN}|"[A-Za-z0-9 !#$&^_.,:/+-]*"))*)')
 _UNKNOWN = "application/octet-stream"
 
-# Shown in the page; everything else a browser may only save, since a page of our origin could act as the user.
+# Shown in the page. A browser may only save all other files: a page of our origin could act as the user.
 _SHOWN_INLINE = re.compile(r"image/(png|jpeg|gif|webp)|audio/.*|video/.*|text/plain")
-# A saved script would still run as a part of another page (`<script src>`), so it goes out under no such type.
+# Another page could still run a script as `<script src>`, so no file is sent with a script's type.
 _SCRIPT = re.compile(r".*script.*")
 
 _RANGE = re.compile(r"bytes=\s*(\d*)\s*-\s*(\d*)\s*", re.ASCII | re.IGNORECASE)
-_MAX_FIGURES = 18
+_MAX_DIGITS = 18
 
 
-async def file_response(
-    data: bytes, media_type: str, name: str, *, has_version: bool, asked: Headers, limits: Limits
-) -> Response:
-    """`has_version`: whether its address names a version, so that it cannot change."""
+@dataclass(frozen=True)
+class StoredFile:
+    data: bytes
+    media_type: str
+    name: str
+    has_version: bool
+    """Whether its address names a version, so that it cannot change."""
+
+
+async def file_response(file: StoredFile, request_headers: Headers, limits: Limits) -> Response:
+    data = file.data
     tag = await _entity_tag(data, limits)
-    shown_type, is_shown = _how_to_show(media_type)
+    shown_type, is_shown = _how_to_show(file.media_type)
     headers = {
         "accept-ranges": "bytes",
-        "cache-control": "private, max-age=3600" if has_version else "private, no-cache",
-        "content-disposition": f"{'inline' if is_shown else 'attachment'}; filename*=UTF-8''{_file_name(name)}",
+        "cache-control": "private, max-age=3600" if file.has_version else "private, no-cache",
+        "content-disposition": f"{'inline' if is_shown else 'attachment'}; filename*=UTF-8''{_file_name(file.name)}",
         "content-security-policy": "default-src 'none'; sandbox",
         "etag": tag,
         "x-content-type-options": "nosniff",
     }
-    if _has_it(asked.get("if-none-match", ""), tag):
+    if _is_current(request_headers.get("if-none-match", ""), tag):
         return Response(status_code=304, headers=headers)
-    wanted = asked.get("range")
-    if wanted is None or asked.get("if-range", tag) != tag:
+    wanted = request_headers.get("range")
+    if wanted is None or request_headers.get("if-range", tag) != tag:
         return Response(data, media_type=shown_type, headers=headers)
     try:
         found = _find_range(wanted, len(data))
@@ -58,7 +66,7 @@ async def file_response(
 
 
 async def _entity_tag(data: bytes, limits: Limits) -> str:
-    """Of the contents: numbers of versions begin anew in a chat that was deleted."""
+    """A hash of the contents, not the version: in a chat that was deleted, versions are counted from 0 again."""
     if len(data) > limits.threaded_decode_bytes:
         digest = await asyncio.to_thread(hashlib.sha256, data)
     else:
@@ -66,13 +74,13 @@ async def _entity_tag(data: bytes, limits: Limits) -> str:
     return f'"{digest.hexdigest()[:32]}"'
 
 
-def _has_it(known: str, tag: str) -> bool:
+def _is_current(known: str, tag: str) -> bool:
     tags = [one.strip().removeprefix("W/") for one in known.split(",")]
     return tag in tags or tags == ["*"]
 
 
 def _how_to_show(media_type: str) -> tuple[str, bool]:
-    """What the browser is told that it is, and whether it may show it."""
+    """The media type for the browser, and whether the browser may show the file."""
     found = _MEDIA_TYPE.fullmatch(media_type.strip())
     if found is None:
         return _UNKNOWN, False
@@ -87,11 +95,11 @@ def _file_name(name: str) -> str:
 
 
 def _find_range(wanted: str, size: int) -> tuple[int, int] | None:
-    """Where it begins and ends. None for several ranges, or what is no range: those may get the whole."""
+    """Start and end. None for several ranges and for malformed ones: HTTP allows to send the whole file then."""
     found = _RANGE.fullmatch(wanted)
-    if found is None or not (found[1] or found[2]) or max(map(len, found.groups())) > _MAX_FIGURES:
+    if found is None or not (found[1] or found[2]) or max(map(len, found.groups())) > _MAX_DIGITS:
         return None
-    if not found[1]:  # the last so many bytes
+    if not found[1]:  # bytes=-500: the last 500 bytes
         first, end = max(size - int(found[2]), 0), size
         if int(found[2]) == 0:
             raise RangeNotSatisfiable

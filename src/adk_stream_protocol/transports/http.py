@@ -1,4 +1,4 @@
-"""HTTP: a request's bytes in, a UI message stream or a JSON refusal out."""
+"""HTTP: the bytes of a request in, a UI message stream or a JSON refusal out."""
 
 import asyncio
 import logging
@@ -19,15 +19,15 @@ from .surface import Surface
 
 logger = logging.getLogger(__name__)
 
-NOT_KEPT = "private, no-store"
-"""By caches: for all answers but streams and files."""
+NO_STORE = "private, no-store"
+"""Caches keep nothing: for all responses but streams and files."""
 
 Endpoint = Callable[[Request], Awaitable[Response]]
 
 
 async def respond(surface: Surface, request: Request) -> Response:
-    """One turn, whatever comes of it: this never raises."""
-    return await answering(surface, request, _turn(surface, request))
+    """One turn. Never raises: a failure becomes a refusal."""
+    return await respond_or_refuse(surface, request, _turn(surface, request))
 
 
 async def _turn(surface: Surface, request: Request) -> Response:
@@ -51,8 +51,8 @@ def resume(surface: Surface, request: Request, user: str, chat_id: str) -> Respo
     return EventStreamResponse(Reading(log, is_replay=True), surface.limits, cursor=cursor)
 
 
-async def answering(surface: Surface, request: Request, work: Awaitable[Response]) -> Response:
-    """The work's answer, or the refusal that it raised; with the headers that every answer has."""
+async def respond_or_refuse(surface: Surface, request: Request, work: Awaitable[Response]) -> Response:
+    """The response of `work`, or the refusal that it raised, with the headers that every response has."""
     try:
         response = await work
     except BridgeError as error:
@@ -63,24 +63,24 @@ async def answering(surface: Surface, request: Request, work: Awaitable[Response
         logger.error("request failed: %s", type(error).__qualname__)
         logger.debug("details", exc_info=error)
         response = refusal(BridgeError())
-    response.headers.setdefault("cache-control", NOT_KEPT)  # chats are nobody else's, and change
+    response.headers.setdefault("cache-control", NO_STORE)  # chats are private, and they change
     response.headers.update(surface.access.cors_headers(request.headers))
     return response if isinstance(response, EventStreamResponse) else BoundedResponse(response, surface.limits)
 
 
 def refusal(error: BridgeError) -> Response:
-    headers = {"cache-control": NOT_KEPT}
+    headers = {"cache-control": NO_STORE}
     if error.retry_after_s is not None:
         headers["retry-after"] = str(error.retry_after_s)
     if isinstance(error, TooSlow):
-        headers["connection"] = "close"  # nobody waits for the rest
+        headers["connection"] = "close"  # the server does not wait for the rest of the request
     message = error.public_text if isinstance(error, LocalProtocolError) else str(error)
     return JSONResponse({"error": {"code": error.code, "message": message}}, error.status, headers)
 
 
 async def _read_body(request: Request, limits: Limits, count: Callable[[int], None]) -> bytes:
     media_type = request.headers.get("content-type", "").partition(";")[0].strip().lower()
-    # Nothing is decompressed: a small body that unpacks to gigabytes has no business here.
+    # Compressed bodies are refused: a small one may unpack to gigabytes.
     if media_type != "application/json" or request.headers.get("content-encoding", "identity") != "identity":
         raise WrongMediaType
     meter = BodyMeter(limits)
@@ -97,10 +97,10 @@ async def _read_body(request: Request, limits: Limits, count: Callable[[int], No
 
 
 def endpoint(surface: Surface, work: Endpoint) -> Endpoint:
-    """A route's function whose failures become answers."""
+    """The function of a route, whose failures become refusals."""
 
     @wraps(work)
-    async def answered(request: Request) -> Response:
-        return await answering(surface, request, work(request))
+    async def respond_to(request: Request) -> Response:
+        return await respond_or_refuse(surface, request, work(request))
 
-    return answered
+    return respond_to

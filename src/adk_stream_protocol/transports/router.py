@@ -1,4 +1,4 @@
-"""The routes of a surface, for FastAPI."""
+"""The routes of a bridge, for FastAPI."""
 
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
@@ -17,15 +17,15 @@ from ..protocol import sse
 from ..protocol.chunks import encode_json
 from ..protocol.fold import UIMessage
 from ..protocol.turn import decode_sdk_version
-from .files import file_response
+from .files import StoredFile, file_response
 from .http import Endpoint, endpoint, respond, resume
 from .security import RUNNING
 from .surface import Surface
-from .websocket.live_socket import LiveSockets
+from .websocket.live_sockets import LiveSockets
 
 
 class _End(Convertor[str]):
-    """Nothing, or a slash."""
+    """An empty path, or a slash."""
 
     regex = "/?"
 
@@ -37,8 +37,8 @@ class _End(Convertor[str]):
 
 
 register_url_convertor("adk_end", _End())
-# FastAPI refuses an empty path below an empty prefix, and "/" would miss `/api/chat` below `/api/chat`. This one may
-# stand below either.
+# FastAPI refuses an empty path below an empty prefix, and "/" would miss `/api/chat` below `/api/chat`. This path works
+# below either prefix.
 _ROOT = "{end:adk_end}"
 
 
@@ -70,7 +70,7 @@ def build_router(surface: Surface, prefix: str) -> APIRouter:
         chat_id = request.path_params["chat_id"]
         if request.method == "HEAD" and service.running(user, chat_id, request.query_params.get("message")) is not None:
             headers = Response(headers=sse.HEADERS)
-            del headers.headers["content-length"]  # nobody knows it
+            del headers.headers["content-length"]  # it is not known yet
             return headers
         return resume(surface, request, user, chat_id)
 
@@ -87,8 +87,8 @@ def build_router(surface: Surface, prefix: str) -> APIRouter:
         chat_id = request.path_params["chat_id"]
         root = request.url.path.rsplit("/", 2)[0]
         version = decode_sdk_version(None, request.headers.get("x-ai-sdk-version"))
-        told, running = await service.messages(user, chat_id, files_root=root, sdk_version=version)
-        response = _json(await _encoded(told))
+        history, running = await service.messages(user, chat_id, files_root=root, sdk_version=version)
+        response = _json(await _encode_messages(history))
         if running is not None:
             response.headers[RUNNING] = running
         return response
@@ -113,9 +113,8 @@ def build_router(surface: Surface, prefix: str) -> APIRouter:
             raise NotFound
         number = None if version is None else int(version)
         data, media_type = await service.load_file(user, request.path_params["chat_id"], name, number)
-        return await file_response(
-            data, media_type, name, has_version=number is not None, asked=request.headers, limits=surface.limits
-        )
+        file = StoredFile(data, media_type, name, has_version=number is not None)
+        return await file_response(file, request.headers, surface.limits)
 
     async def preflight(request: Request) -> Response:
         return Response(status_code=204, headers=surface.access.preflight_headers(request.headers))
@@ -129,7 +128,7 @@ def build_router(surface: Surface, prefix: str) -> APIRouter:
         ("DELETE", "/{chat_id}"): delete,
         ("GET", "/{chat_id}/files/{name:path}"): file,
     }
-    # API routes rather than plain ones, so that the dependencies of `include_router` (a login, say) hold for them.
+    # API routes rather than plain ones, so that the dependencies of `include_router` (a login, say) apply to them.
     router = APIRouter(prefix=prefix, lifespan=lifespan)
     router.add_api_route(root, turn, methods=["POST"], response_class=Response)
     router.add_api_websocket_route("/live", live)
@@ -143,8 +142,8 @@ def build_router(surface: Surface, prefix: str) -> APIRouter:
     return router
 
 
-async def _encoded(messages: list[UIMessage]) -> msgspec.Raw:
-    """The messages one by one, and each given up at once: both take a while for a long history."""
+async def _encode_messages(messages: list[UIMessage]) -> msgspec.Raw:
+    """One message after the other, and each is freed at once: both take a while for a long history."""
     share = LoopShare()
     encoded: list[bytes] = []
     messages.reverse()

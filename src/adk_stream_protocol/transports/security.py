@@ -1,4 +1,4 @@
-"""Which pages may call a bridge, under which names it answers, and what browsers may send it."""
+"""Which pages may call a bridge, which host names it serves, and which headers browsers may send."""
 
 import logging
 import re
@@ -12,18 +12,18 @@ from ..errors import ConfigurationError, CrossSite, UnknownHost
 logger = logging.getLogger(__name__)
 
 POLICY_VIOLATION = 1008
-"""With which a socket is closed that is itself at fault."""
+"""The close code for a socket that breaks a rule."""
 
 RUNNING = "x-adk-running"
-"""In which the history names an answer that it leaves out, since it is running."""
+"""The header in which the history names the message that it leaves out, because it is still running."""
 
-# `user-agent` is sent by some releases of the AI SDK, and Safari and Firefox ask before they let it pass.
+# Some releases of the AI SDK set `user-agent`, and Safari and Firefox send a preflight for it.
 _ALLOWED_HEADERS = ("content-type", "user-agent", "authorization", "x-ai-sdk-version", "last-event-id")
 _EXPOSED_HEADERS = f"{RUNNING}, retry-after, etag, content-range"
 _HEADER_NAME = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
 _ORIGIN = re.compile(r"https?://[A-Za-z0-9.:\[\]-]{1,255}")
 _DEFAULT_PORTS = {"http": 80, "https": 443}
-_MAX_TOLD = 100  # origins in the log: those of the own pages are among the first, the rest are strangers
+_MAX_LOGGED = 100  # origins: the developer's own pages are among the first
 
 
 class Access:
@@ -43,19 +43,19 @@ class Access:
         for host in _names(hosts, "allowed_hosts"):
             if _host_name(f"[{host}]" if host.count(":") > 1 else host) != host:
                 raise ConfigurationError(
-                    f"An allowed host is a name in small letters without a port, such as app.example.com, not {host!r}."
+                    f"An allowed host is a name in lower case without a port, such as app.example.com, not {host!r}."
                 )
         self._origins = frozenset(origins)
         self._allowed_headers = ", ".join(dict.fromkeys([*_ALLOWED_HEADERS, *(name.lower() for name in headers)]))
         self._hosts = frozenset(hosts)
-        self._told: set[str] = set()
+        self._logged: set[str] = set()
 
     # -- pages of other origins ---------------------------------------------------------------------------------------
 
     def cors_headers(self, headers: Headers) -> dict[str, str]:
-        """For every answer. Only named origins are ever allowed, so cookies may come with them."""
+        """For every response. Only origins in the list are allowed, so their requests may carry cookies."""
         if self._is_cross_site(headers):
-            self._tell(headers)
+            self._log_once(headers)
         if not self._origins:
             return {}
         origin = headers.get("origin")
@@ -80,21 +80,20 @@ class Access:
         }
 
     def may_open_socket(self, headers: Headers) -> bool:
-        """Browsers let every page open a socket to us, with our cookies; they only say which page it is. Pages of our
-        own origin may, and those that are allowed by name. Other programs than browsers say nothing, and have no
-        cookies."""
+        """Browsers let any page open a socket to us, with our cookies, and only send its origin. Pages of our own
+        origin and of allowed origins may. Programs that are not browsers send no origin, and have no cookies."""
         is_ours = self._is_ours(headers)
         if not is_ours:
-            self._tell(headers)
+            self._log_once(headers)
         return is_ours
 
     def refuse_cross_site(self, headers: Headers) -> None:
-        """A form needs nobody's leave to be sent to us from another site, with our cookies."""
+        """Any site can send us a form, with our cookies and without a preflight."""
         if self._is_cross_site(headers):
             raise CrossSite
 
     def _is_cross_site(self, headers: Headers) -> bool:
-        # What the browser itself knows comes first: a proxy in front may have changed the `Host`.
+        # The browser's own header comes first: a proxy may have changed the `Host`.
         site = headers.getlist("sec-fetch-site")
         if site:
             return site not in (["same-origin"], ["none"]) and not self._is_named(headers)
@@ -110,19 +109,19 @@ class Access:
         origins = headers.getlist("origin")
         return len(origins) == 1 and origins[0] in self._origins
 
-    def _tell(self, headers: Headers) -> None:
-        """Once for each origin: a developer who looks for the reason finds it, and nobody can fill the log."""
+    def _log_once(self, headers: Headers) -> None:
+        """Once for each origin: a developer finds the reason, and nobody can fill the log."""
         origin = headers.get("origin", "")
-        if origin in self._told or len(self._told) >= _MAX_TOLD or not _ORIGIN.fullmatch(origin):
+        if origin in self._logged or len(self._logged) >= _MAX_LOGGED or not _ORIGIN.fullmatch(origin):
             return
-        self._told.add(origin)
+        self._logged.add(origin)
         logger.warning("a page of %s was refused; if it is yours: ChatBridge(allowed_origins=[%r])", origin, origin)
 
-    # -- names of ours ------------------------------------------------------------------------------------------------
+    # -- host names --------------------------------------------------------------------------------------------------
 
     def refuse_unknown_host(self, headers: Headers) -> None:
-        """A page of another site may point its own name at our address, and is then of our origin. Its requests still
-        carry that name."""
+        """DNS rebinding: another site can point its own name at our address, and its pages are then of our origin.
+        Their requests still carry that name."""
         if self._hosts:
             hosts = headers.getlist("host")
             if len(hosts) != 1 or _host_name(hosts[0]) not in self._hosts:
@@ -151,8 +150,8 @@ def _is_same_origin(origin: str, hosts: list[str]) -> bool:
         default = _DEFAULT_PORTS.get(page.scheme)
         names = page.hostname, here.hostname
         ports = page.port or default, here.port or default
-    except ValueError:  # a port that is none, half a bracket
+    except ValueError:  # a malformed port or IPv6 address
         return False
-    # Nothing but a scheme, a name and a port. The scheme need not be ours: a proxy in front may speak TLS for us.
+    # Only a scheme, a name and a port. The scheme may differ from ours: a proxy may terminate TLS.
     is_plain = default is not None and origin == f"{page.scheme}://{page.netloc}" and "@" not in page.netloc
     return is_plain and names[0] is not None and names[0] == names[1] and ports[0] == ports[1]

@@ -1,4 +1,4 @@
-"""What has arrived of requests that are not turns yet."""
+"""The bytes of requests that have not arrived completely yet."""
 
 from collections import Counter
 from collections.abc import Callable, Generator
@@ -7,12 +7,12 @@ from contextlib import contextmanager
 from ..errors import Busy, TooMany
 from ..limits import Limits
 
-_WORDS_BYTES = 64 * 1024  # of each request, which all others together cannot keep out
-_TOO_MUCH = "Too much of yours is being sent at once. Wait until it has arrived, then send this again."
+_FREE_BYTES = 64 * 1024  # of each request, which do not count for the limit of all users: text always gets through
+_TOO_MUCH = "You are sending too much at once. Wait until it has arrived, then send this again."
 
 
 class UnfinishedRequests:
-    """Bytes in memory, of each user and of all."""
+    """Counts these bytes, which are in memory: of each user, and of all users."""
 
     def __init__(self, limits: Limits) -> None:
         self._limits = limits
@@ -21,7 +21,7 @@ class UnfinishedRequests:
 
     @contextmanager
     def counting(self, user: str) -> Generator[Callable[[int], None]]:
-        """Gives what counts the bytes of one request, and refuses those that are too many. They count until its end."""
+        """Yields a function that counts bytes of one request and refuses too many. They count until the block ends."""
         size = 0
 
         def count(added: int) -> None:
@@ -30,7 +30,7 @@ class UnfinishedRequests:
             size += added
             if self._of_users[user] > self._limits.max_unfinished_bytes_per_user:
                 raise TooMany(_TOO_MUCH)
-            if size > _WORDS_BYTES and self._of_all > self._limits.max_unfinished_bytes:
+            if size > _FREE_BYTES and self._of_all > self._limits.max_unfinished_bytes:
                 raise Busy
 
         try:
@@ -42,4 +42,4 @@ class UnfinishedRequests:
 
     def _add(self, user: str, size: int, added: int) -> None:
         self._of_users[user] += added
-        self._of_all += max(0, size + added - _WORDS_BYTES) - max(0, size - _WORDS_BYTES)
+        self._of_all += max(0, size + added - _FREE_BYTES) - max(0, size - _FREE_BYTES)

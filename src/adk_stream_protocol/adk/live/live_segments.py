@@ -37,8 +37,8 @@ class LiveListener(Protocol):
     wants_pcm: bool
     """Whether voice is to be told in the stream, too."""
 
-    def turn(self, chat_id: str, message: LiveMessage) -> None:
-        """Something is being told that no request of this client's asked for."""
+    def turn(self, chat_id: str, message_id: str, user_message_id: str) -> None:
+        """A message goes on, or begins, that no request of this client asked for."""
         ...
 
     def transcript(self, chat_id: str, role: str, message_id: str, text: str, *, is_final: bool) -> None: ...
@@ -293,7 +293,7 @@ class LiveSegments:
     def tell_turn(self, message: LiveMessage, by: LiveListener | None = None) -> None:
         for listener in self._listeners:
             if listener is not by:
-                listener.turn(self._chat.chat_id, message)
+                listener.turn(self._chat.chat_id, message.message_id, message.user_message_id)
         self._untold = message if by is None and not self._listeners else None
 
     def tell_untold(self) -> None:

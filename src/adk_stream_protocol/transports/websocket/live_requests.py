@@ -1,4 +1,4 @@
-"""What has been asked over live sockets, and can go on over other ones."""
+"""The requests of all live sockets of a bridge. Each outlives its socket, and can be resumed on another one."""
 
 import asyncio
 from collections import Counter
@@ -12,23 +12,23 @@ from ...errors import MalformedRequest, TooMany
 RequestKey = tuple[str, str, str]
 """User, chat and request id."""
 
-_MOST_OF_A_USER = 500  # requests that are remembered: many more than anybody's pages begin in a minute
+_MAX_PER_USER = 500  # many more than one user's pages send in a minute
 
 
 @dataclass(frozen=True)
-class Told:
-    """A request's stream by its sequence numbers: the log as it grows."""
+class RequestStream:
+    """The stream of a request, whose chunks are numbered from 0: a log, or a replay that goes on into a log."""
 
     log: ChunkLog
     replays_until: int | None = None
-    """It began with the whole message up to this place of the log."""
+    """The stream begins with a replay of the whole message, up to this place in the log."""
 
     @classmethod
-    def replaying(cls, log: ChunkLog) -> "Told":
+    def replaying(cls, log: ChunkLog) -> "RequestStream":
         return cls(log, len(log))
 
     @property
-    def is_whole(self) -> bool:
+    def has_ended(self) -> bool:
         return self.log.is_closed
 
     async def reader(self, sequence: int, max_bytes: int) -> LogReader:
@@ -42,84 +42,89 @@ class Told:
 
 
 @dataclass
-class _Begun:
-    asked: bytes
-    told: asyncio.Task[Told]
-    was_whole: bool = False
+class _Known:
+    digest: bytes
+    opening: asyncio.Task[RequestStream]
+    had_ended: bool = False
+    """When it was last looked at, and nobody has asked for it since."""
+
+    @property
+    def has_ended(self) -> bool:
+        task = self.opening
+        return task.done() and (task.cancelled() or task.exception() is not None or task.result().has_ended)
 
 
 class LiveRequests:
-    """A request is begun once, however often its frame comes, and goes on without its socket."""
+    """A request is opened once, however often its frame comes."""
 
     def __init__(self, kept_s: float) -> None:
-        """`kept_s`: how long after its end."""
+        """`kept_s`: how long a request is known after its end, at least."""
         self._kept_s = kept_s
-        self._begun: dict[RequestKey, _Begun] = {}
-        self._of_users: Counter[str] = Counter()
+        self._known: dict[RequestKey, _Known] = {}
+        self._counts: Counter[str] = Counter()
 
-    async def open(self, key: RequestKey, asked: bytes, begin: Callable[[], Awaitable[Opened]]) -> Told:
-        """`asked`: what tells this request from another under the same id."""
-        known = self._begun.get(key)
+    async def open(self, key: RequestKey, digest: bytes, begin: Callable[[], Awaitable[Opened]]) -> RequestStream:
+        """`digest`: differs from that of another request under the same id."""
+        known = self._known.get(key)
         if known is None:
             self._require_room(key[0])
 
-            async def opened() -> Told:
+            async def opened() -> RequestStream:
                 begun = await begin()
                 reading = begun if isinstance(begun, Reading) else await asyncio.shield(begun)
-                return Told.replaying(reading.log) if reading.is_replay else Told(reading.log)
+                return RequestStream.replaying(reading.log) if reading.is_replay else RequestStream(reading.log)
 
-            known = self._keep(key, asked, asyncio.create_task(opened(), name="adk-stream open"))
-        elif known.asked != asked:
+            known = self._keep(key, digest, asyncio.create_task(opened(), name="adk-stream open"))
+        elif known.digest != digest:
             raise MalformedRequest("This requestId was used for something else before.")
-        known.was_whole = False  # its time begins anew
-        return await asyncio.shield(known.told)
+        known.had_ended = False
+        return await asyncio.shield(known.opening)
 
-    async def find(self, key: RequestKey) -> Told | None:
-        known = self._begun.get(key)
+    async def find(self, key: RequestKey) -> RequestStream | None:
+        known = self._known.get(key)
         if known is None:
             return None
-        known.was_whole = False
-        return await asyncio.shield(known.told)
+        known.had_ended = False
+        return await asyncio.shield(known.opening)
 
-    def add(self, key: RequestKey, told: Told) -> Told:
+    def add(self, key: RequestKey, stream: RequestStream) -> RequestStream:
         self._require_room(key[0])
 
-        async def known() -> Told:
-            return told
+        async def opened() -> RequestStream:
+            return stream
 
-        self._keep(key, b"", asyncio.create_task(known(), name="adk-stream resume"))
-        return told
+        self._keep(key, b"", asyncio.create_task(opened(), name="adk-stream resume"))
+        return stream
 
     def _require_room(self, user: str) -> None:
-        if self._of_users[user] >= _MOST_OF_A_USER:
+        if self._counts[user] >= _MAX_PER_USER:
             raise TooMany
 
-    def _keep(self, key: RequestKey, asked: bytes, task: asyncio.Task[Told]) -> _Begun:
-        self._begun[key] = begun = _Begun(asked, task)
-        self._of_users[key[0]] += 1
-        # Whoever asked may be gone by the time it fails, and asyncio would log what it said.
-        task.add_done_callback(lambda done: done.cancelled() or done.exception())
-        asyncio.get_running_loop().call_later(self._kept_s, self._forget, key, begun)
-        return begun
+    def _keep(self, key: RequestKey, digest: bytes, opening: asyncio.Task[RequestStream]) -> _Known:
+        self._known[key] = known = _Known(digest, opening)
+        self._counts[key[0]] += 1
+        # If it fails when its client is gone, nobody awaits it, and asyncio would log the exception with its text.
+        opening.add_done_callback(lambda done: done.cancelled() or done.exception())
+        asyncio.get_running_loop().call_later(self._kept_s, self._forget_if_ended, key, known)
+        return known
 
-    def _forget(self, key: RequestKey, begun: _Begun) -> None:
-        if self._begun.get(key) is not begun:
+    def _forget_if_ended(self, key: RequestKey, known: _Known) -> None:
+        """It must have ended at two looks in a row, so that it is kept for the whole time after its end."""
+        if self._known.get(key) is not known:
             return
-        task = begun.told
-        is_whole = task.done() and (task.cancelled() or task.exception() is not None or task.result().is_whole)
-        if is_whole and begun.was_whole:
-            del self._begun[key]
-            self._of_users[key[0]] -= 1
-            if not self._of_users[key[0]]:
-                del self._of_users[key[0]]
+        if known.has_ended and known.had_ended:
+            del self._known[key]
+            self._counts[key[0]] -= 1
+            if not self._counts[key[0]]:
+                del self._counts[key[0]]
         else:
-            begun.was_whole = is_whole
-            asyncio.get_running_loop().call_later(self._kept_s, self._forget, key, begun)
+            known.had_ended = known.has_ended
+            asyncio.get_running_loop().call_later(self._kept_s, self._forget_if_ended, key, known)
 
     async def aclose(self) -> None:
-        tasks = [begun.told for begun in self._begun.values() if not begun.told.done()]
-        self._begun.clear()
-        self._of_users.clear()
+        tasks = [known.opening for known in self._known.values() if not known.opening.done()]
+        self._known.clear()
+        self._counts.clear()
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)

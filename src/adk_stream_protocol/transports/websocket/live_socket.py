@@ -1,193 +1,108 @@
-"""WebSocket: the frames of a live session in and out, for any number of chats and requests on one socket."""
+"""One live socket: its life from the handshake to the close code, and the frames that come in."""
 
 import asyncio
-import hashlib
-import logging
-from collections import Counter
-from collections.abc import Coroutine, Generator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from typing import Any
 
 from starlette.websockets import WebSocket, WebSocketDisconnect
 
-from ...adk.live.live_message import LiveMessage
-from ...chat.caller import Caller
-from ...chat.live_voice import LiveVoice
-from ...chunk_log import ChunkLog, LogReader
-from ...errors import BridgeError, LocalProtocolError, MalformedRequest, NoUser, RemoteProtocolError, RequestTooLarge
+from ...errors import RemoteProtocolError, RequestTooLarge
 from ...protocol import frames
-from ...protocol.frames import OURS, FrameEncoder, OfficialEncoder, OfficialFrame, OwnFrame
-from ...protocol.turn import BodyMeter, is_chat_id
+from ...protocol.frames import OURS, OfficialFrame, OwnFrame
+from ...protocol.turn import BodyMeter
 from ..connection import drop, drop_when_stuck, until_closing
 from ..security import POLICY_VIOLATION
 from ..surface import Surface
-from .live_requests import LiveRequests, Told
-from .outbox import FrameRate, Outbox
+from .frame_rate import FrameRate
+from .live_requests import LiveRequests
+from .outbox import Outbox
+from .socket_client import SocketClient
+from .socket_listener import SocketListener
+from .socket_requests import SocketRequests
+from .socket_voice import SocketVoice
 
-logger = logging.getLogger(__name__)
-
-GOING_AWAY, RESTART = 1001, 1012
+GOING_AWAY = 1001
 _MAX_OWN_FRAME = 4096
 
 
-class LiveSockets:
-    """All live sockets of a surface."""
-
-    def __init__(self, surface: Surface) -> None:
-        self._surface = surface
-        self._requests = LiveRequests(surface.limits.live_grace_s)
-        self._counts: Counter[str] = Counter()
-        self._open: set[LiveSocket] = set()
-
-    async def serve(self, websocket: WebSocket) -> None:
-        """One socket, from its handshake to its end."""
-        surface = self._surface
-        user: str | None = None
-        if surface.access.may_open_socket(websocket.headers):
-            with suppress(BridgeError):
-                user = await surface.identify(websocket)
-        if user is None or self._counts[user] >= surface.limits.max_sockets_per_user:
-            await websocket.close(POLICY_VIOLATION)
-            return
-        self._counts[user] += 1
-        socket = LiveSocket(surface, websocket, user, self._requests)
-        self._open.add(socket)
-        try:
-            await socket.serve()
-        finally:
-            self._open.discard(socket)
-            self._counts[user] -= 1
-            if not self._counts[user]:
-                del self._counts[user]
-
-    def announce_restart(self) -> None:
-        """The server goes: clients had better look for another."""
-        for socket in self._open:
-            socket.tell("reconnect")
-
-    async def aclose(self) -> None:
-        await asyncio.gather(*(socket.close(RESTART) for socket in list(self._open)), return_exceptions=True)
-        await self._requests.aclose()
-
-
 class LiveSocket:
-    """One client. It listens to the live sessions of the chats that it has to do with."""
+    """Any number of chats and requests of one client."""
 
-    def __init__(self, surface: Surface, websocket: WebSocket, user: str, requests: LiveRequests) -> None:
-        self.is_gone = False
-        self.wants_pcm = False
-        self._surface = surface
-        self._limits = surface.limits
-        self._websocket = websocket
-        self._user = user
-        self._requests = requests
-        self._encoder: FrameEncoder = OfficialEncoder()
-        self._takes_binary = frames.SUBPROTOCOL in websocket.scope.get("subprotocols", ())
-        self._service = surface.service
-        self._caller = Caller(websocket, user, websocket.url.path.rsplit("/", 1)[0])
-        self._outbox = Outbox(websocket, surface.limits)
+    def __init__(self, surface: Surface, websocket: WebSocket, user: str, known: LiveRequests) -> None:
+        self._client = SocketClient(surface, websocket, user, Outbox(websocket, surface.limits))
+        self._listener = SocketListener(self._client)
+        self._requests = SocketRequests(self._client, self._listener, known)
+        self._voice = SocketVoice(self._client, self._listener)
         self._rate = FrameRate(surface.limits)
-        self._telling: dict[str, asyncio.Task[None]] = {}
-        self._chats: set[str] = set()
-        self._active: dict[str, tuple[str, ChunkLog]] = {}  # the chats and streams of requests under way
-        self._unread: dict[str, LiveMessage] = {}  # turns that nobody asked for, by their chats
-        self._is_signed_out = asyncio.Event()
-        self._aborted: set[str] = set()  # while they were being opened
-        self._attached: str | None = None
-        self._audio_rate: int | None = None
-        self._stops: set[asyncio.Task[None]] = set()
+
+    # -- its life -----------------------------------------------------------------------------------------------------
 
     async def serve(self) -> None:
-        await self._websocket.accept(subprotocol=frames.SUBPROTOCOL if self._takes_binary else None)
+        client, websocket = self._client, self._client.websocket
+        await websocket.accept(subprotocol=frames.SUBPROTOCOL if client.takes_binary else None)
         work: list[asyncio.Task[Any]] = [
-            asyncio.create_task(self._outbox.send_all(), name="adk-stream socket"),
+            asyncio.create_task(client.outbox.send_all(), name="adk-stream socket"),
             asyncio.create_task(self._receive_all(), name="adk-stream frames"),
-            asyncio.create_task(self._outbox.is_full.wait(), name="adk-stream slow reader"),
-            asyncio.create_task(self._until_given_up(), name="adk-stream lost"),
-            asyncio.create_task(self._until_signed_out(), name="adk-stream login"),
+            asyncio.create_task(client.outbox.is_full.wait(), name="adk-stream slow reader"),
+            asyncio.create_task(until_closing(client.limits.send_timeout_s, websocket.send), name="adk-stream lost"),
+            asyncio.create_task(client.until_signed_out(), name="adk-stream login"),
         ]
         try:
             await asyncio.wait(work, return_when=asyncio.FIRST_COMPLETED)
         finally:
-            self.is_gone = True
+            self._listener.is_gone = True
             sending, _, slow, lost, login = work
             is_at_fault = login.done() or self._rate.is_flood
             is_stuck = sending.done() or slow.done() or lost.done()
-            tasks = [*work, *self._telling.values()]
+            tasks = [*work, *self._requests.tasks]
             for task in tasks:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
-            for chat_id in self._chats:
-                self._service.unlisten(self._user, chat_id, self)
+            self._listener.unlisten_all()
             if is_stuck:
-                await drop(self._websocket.send)
+                await drop(websocket.send)
             await self._shut(POLICY_VIOLATION if is_at_fault else GOING_AWAY)
+
+    def announce_restart(self) -> None:
+        self._client.send("reconnect")
 
     async def close(self, code: int) -> None:
         with suppress(TimeoutError):
-            await self._outbox.flush()
+            await self._client.outbox.flush()
         await self._shut(code)
 
     async def _shut(self, code: int) -> None:
+        websocket, timeout_s = self._client.websocket, self._client.limits.send_timeout_s
         try:
-            async with asyncio.timeout(self._limits.send_timeout_s):
-                await self._websocket.close(code)
+            async with asyncio.timeout(timeout_s):
+                await websocket.close(code)
         except TimeoutError:
-            await drop(self._websocket.send)
+            await drop(websocket.send)
         except (RuntimeError, OSError, WebSocketDisconnect):
             pass  # closed by the other side
         else:
-            drop_when_stuck(self._limits.send_timeout_s, self._websocket.send)
-
-    async def _until_given_up(self) -> None:
-        await until_closing(self._limits.send_timeout_s, self._websocket.send)
-
-    async def _until_signed_out(self) -> None:
-        while True:
-            with suppress(TimeoutError):
-                await asyncio.wait_for(self._is_signed_out.wait(), self._limits.login_check_s)
-            if self._is_signed_out.is_set() or not await self._is_signed_in():
-                with suppress(TimeoutError):
-                    await self._outbox.flush()
-                return
-
-    async def _is_signed_in(self) -> bool:
-        try:
-            return await self._surface.identify(self._websocket) == self._user
-        except BridgeError:
-            return False
+            drop_when_stuck(timeout_s, websocket.send)
 
     # -- frames in ----------------------------------------------------------------------------------------------------
 
     async def _receive_all(self) -> None:
         while not self._rate.is_flood:
-            message = await self._websocket.receive()
+            message = await self._client.websocket.receive()
             if message["type"] == "websocket.disconnect":
                 return
             text, binary = message.get("text") or "", message.get("bytes")
             if binary is not None:
-                with self._refusing(OURS):
-                    await self._hear_binary(binary)
+                with self._client.refusing(OURS):
+                    self._rate.count_audio()
+                    await self._voice.hear_binary(binary)
             else:
-                with self._refusing(frames.decode_request_id(text)):
-                    await self._answer(self._read(text))
+                with self._client.refusing(frames.decode_request_id(text)):
+                    await self._act_on(self._decode(text))
 
-    @contextmanager
-    def _refusing(self, request_id: str) -> Generator[None]:
-        """What goes wrong is told to the client, and the socket lives on."""
-        try:
-            yield
-        except BridgeError as error:
-            self._refuse(request_id, error)
-        except Exception as error:
-            # Its text may quote what the user said, so that only its kind is told.
-            logger.error("a live frame failed: %s", type(error).__qualname__)
-            self._refuse(request_id, LocalProtocolError())
-
-    def _read(self, text: str) -> OfficialFrame | OwnFrame:
+    def _decode(self, text: str) -> OfficialFrame | OwnFrame:
         try:
             if len(text) > _MAX_OWN_FRAME:
-                BodyMeter(self._limits).feed(text.encode(errors="replace"))
+                BodyMeter(self._client.limits).feed(text.encode(errors="replace"))
             frame = frames.decode_frame(text)
         except RemoteProtocolError:
             self._rate.count()
@@ -197,198 +112,25 @@ class LiveSocket:
             raise RequestTooLarge
         return frame
 
-    async def _answer(self, frame: OfficialFrame | OwnFrame) -> None:
+    async def _act_on(self, frame: OfficialFrame | OwnFrame) -> None:
         match frame:
             case frames.Send():
-                self._begin(frame.request_id, self._send(frame))
+                self._requests.begin_send(frame)
             case frames.Resume():
-                self._begin(frame.request_id, self._resume(frame))
+                self._requests.begin_resume(frame)
             case frames.Abort():
-                self._abort(frame.request_id)
+                self._requests.abort(frame.request_id)
             case frames.Ping():
-                self.tell("pong")
+                self._client.send("pong")
             case frames.Attach():
-                self._attach(frame.id)
+                self._listener.attach(frame.id)
             case frames.Audio():
-                await self._hear(frame.samples())
+                await self._voice.hear(frame.samples())
             case frames.Stop():
-                self._stop(self._attached_chat())
+                self._requests.stop_run(self._listener.attached_chat())
             case frames.Interrupt():
-                live = self._service.live_voice(self._user, self._attached_chat())
-                if live is not None:
-                    live.interrupt()
+                self._voice.interrupt()
             case frames.ActivityStart():
-                (await self._live()).send_activity_start()
+                await self._voice.send_activity_start()
             case frames.ActivityEnd():
-                (await self._live()).send_activity_end()
-
-    def _refuse(self, request_id: str, error: BridgeError) -> None:
-        self._outbox.put(self._encoder.error(request_id, error))
-
-    # -- requests -----------------------------------------------------------------------------------------------------
-
-    def _begin(self, request_id: str, work: Coroutine[Any, Any, None]) -> None:
-        if request_id in self._telling:
-            work.close()
-            raise MalformedRequest("This requestId is under way.")
-
-        async def told() -> None:
-            try:
-                with self._refusing(request_id):
-                    await work
-            finally:
-                self._telling.pop(request_id, None)
-                self._active.pop(request_id, None)
-                self._aborted.discard(request_id)
-
-        self._telling[request_id] = asyncio.create_task(told(), name=f"adk-stream request {request_id}")
-
-    async def _send(self, frame: frames.Send) -> None:
-        asked = hashlib.sha256()
-        for message in frame.messages:
-            asked.update(message)
-        if not await self._is_signed_in():
-            self._is_signed_out.set()
-            raise NoUser
-        self._speak_for(frame.id, frame.body)
-        key = (self._user, frame.id, frame.request_id)
-        told = await self._requests.open(
-            key,
-            asked.digest(),
-            lambda: self._service.open_live_turn(self._caller, frame, self),
-        )
-        self._unread.pop(frame.id, None)
-        told.log.require_room(self._limits.max_readers_per_run)
-        reader = await told.reader(0, self._limits.max_send_bytes)
-        await self._tell(frame.request_id, frame.id, told.log, reader, 0)
-
-    async def _resume(self, frame: frames.Resume) -> None:
-        if not is_chat_id(frame.id):
-            self._outbox.put(self._encoder.nothing_active(frame.request_id))
-            return
-        self._speak_for(frame.id, frame.body)
-        key = (self._user, frame.id, frame.request_id)
-        told = await self._requests.find(key)
-        unread = self._unread.get(frame.id)
-        log = told.log if told is not None else self._service.running(self._user, frame.id)
-        if log is None and unread is not None:
-            log = unread.last_log
-        if log is None or (told is None and frame.last_sequence is not None):
-            self._outbox.put(self._encoder.nothing_active(frame.request_id))
-            return
-        log.require_room(self._limits.max_readers_per_run)
-        if told is None:
-            self._unread.pop(frame.id, None)
-            told = self._requests.add(key, Told.replaying(log))
-        start = 0 if frame.last_sequence is None else frame.last_sequence + 1
-        reader = await told.reader(start, self._limits.max_send_bytes)
-        self._outbox.put(self._encoder.resumed(frame.request_id))
-        await self._tell(frame.request_id, frame.id, log, reader, start)
-
-    async def _tell(self, request_id: str, chat_id: str, log: ChunkLog, reader: LogReader, sequence: int) -> None:
-        self._active[request_id] = (chat_id, log)
-        if request_id in self._aborted:
-            self._abort(request_id)
-        waker = asyncio.Event()
-        log.watch(waker)
-        try:
-            while True:
-                for _, chunk in reader.take():
-                    self._outbox.put(self._encoder.chunk(request_id, sequence, chunk))
-                    sequence += 1
-                if reader.is_at_end:
-                    self._outbox.put(self._encoder.end(request_id))
-                    return
-                await self._outbox.has_room()
-                if reader.has_more:
-                    await asyncio.sleep(0)  # an outbox that has room does not give way to others
-                else:
-                    waker.clear()
-                    await waker.wait()
-        finally:
-            log.unwatch(waker)
-
-    def _abort(self, request_id: str) -> None:
-        active = self._active.get(request_id)
-        if active is None:
-            if request_id in self._telling:
-                self._aborted.add(request_id)
-            return
-        chat_id, log = active
-        if self._limits.abort_stops_run and not log.is_closed:
-            self._stop(chat_id)  # the stream tells its end by itself
-        elif (task := self._telling.get(request_id)) is not None:
-            task.cancel()
-
-    def _stop(self, chat_id: str) -> None:
-        task = asyncio.create_task(self._service.stop(self._user, chat_id), name="adk-stream stop")
-        self._stops.add(task)
-        task.add_done_callback(self._stops.discard)
-        task.add_done_callback(lambda done: done.cancelled() or done.exception())  # nobody else looks at it
-
-    # -- voice --------------------------------------------------------------------------------------------------------
-
-    def _attach(self, chat_id: str) -> None:
-        self._speak_for(chat_id, {})
-        self._attached = chat_id
-        self.tell("attached", id=chat_id)
-
-    def _speak_for(self, chat_id: str, body: dict[str, Any] | None) -> None:
-        if not is_chat_id(chat_id):
-            raise MalformedRequest("This cannot be the id of a chat.")
-        self.wants_pcm = self.wants_pcm or (body or {}).get("pcmChunks") is True
-        self._chats.add(chat_id)
-        self._service.listen(self._user, chat_id, self)
-
-    def _attached_chat(self) -> str:
-        if self._attached is None:
-            raise MalformedRequest("Attach to a chat first.")
-        return self._attached
-
-    async def _live(self) -> LiveVoice:
-        live = self._service.live_voice(self._user, self._attached_chat())
-        if live is not None and not live.is_ending:
-            return live
-        return await self._service.open_live_voice(self._caller, self._attached_chat(), self)
-
-    async def _hear_binary(self, samples: bytes) -> None:
-        self._rate.count_audio()
-        if not self._takes_binary:
-            raise MalformedRequest(f"Binary frames need the subprotocol {frames.SUBPROTOCOL}.")
-        await self._hear(samples)
-
-    async def _hear(self, samples: bytes) -> None:
-        if len(samples) > self._limits.max_audio_frame_bytes:
-            raise RequestTooLarge("A frame of voice is too large: send less at a time.")
-        if len(samples) % 2 or not samples:
-            raise MalformedRequest("Voice is 16-bit samples: an even number of bytes.")
-        (await self._live()).hear(samples)
-
-    # -- what live sessions tell --------------------------------------------------------------------------------------
-
-    def tell(self, kind: str, **fields: Any) -> None:
-        self._outbox.put(self._encoder.own(kind, fields))
-
-    def turn(self, chat_id: str, message: LiveMessage) -> None:
-        self._unread[chat_id] = message
-        self.tell("turn", id=chat_id, messageId=message.message_id, userMessageId=message.user_message_id)
-
-    def transcript(self, chat_id: str, role: str, message_id: str, text: str, *, is_final: bool) -> None:
-        if chat_id == self._attached:
-            self.tell("transcript", id=chat_id, role=role, messageId=message_id, text=text, final=is_final)
-
-    def audio(self, chat_id: str, samples: bytes, rate: int) -> None:
-        if chat_id != self._attached:
-            return
-        if not self._takes_binary:
-            self.tell("audio", id=chat_id, rate=rate, data=frames.encode_audio(samples))
-            return
-        if rate != self._audio_rate:
-            self._audio_rate = rate
-            self.tell("audio", id=chat_id, rate=rate)
-        self._outbox.put(samples)
-
-    def audio_clear(self, chat_id: str) -> None:
-        if chat_id == self._attached:
-            self._outbox.drop_audio()
-            self.tell("audio-clear", id=chat_id)
+                await self._voice.send_activity_end()

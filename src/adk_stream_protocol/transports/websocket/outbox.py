@@ -1,20 +1,19 @@
-"""What waits to be sent on a socket, and how much may come in on it."""
+"""The frames that wait to be sent on a socket."""
 
 import asyncio
 from collections import deque
 
 from starlette.websockets import WebSocket
 
-from ...errors import TooManyFrames
 from ...limits import Limits
 
-_MAX_WAITING_BYTES = 8 * 1024 * 1024  # of one client: a minute of voice, and more text than anybody reads
+_MAX_WAITING_BYTES = 8 * 1024 * 1024  # for one client: a minute of voice, and more text than anybody reads
 
-_MOST_VOICE_AT_ONCE_BYTES = 9600  # 200 ms at 24 kHz: an interruption still comes in time
+_MAX_JOINED_VOICE_BYTES = 9600  # 200 ms at 24 kHz: an interruption still comes in time
 
 
 class Outbox:
-    """Frames in order. Whoever puts them in never waits; whoever could wait, asks for room first."""
+    """Frames in order. `put` never waits; a writer that can wait calls `wait_for_room` first."""
 
     def __init__(self, websocket: WebSocket, limits: Limits) -> None:
         self._websocket = websocket
@@ -24,7 +23,7 @@ class Outbox:
         self._ready = asyncio.Event()
         self._sent = asyncio.Event()
         self.is_full = asyncio.Event()
-        """Its reader is too slow to be waited for."""
+        """The client reads too slowly: its socket is to be closed."""
 
     def put(self, frame: str | bytes) -> None:
         if self.is_full.is_set():
@@ -36,23 +35,24 @@ class Outbox:
             self.is_full.set()
 
     def drop_audio(self) -> None:
-        """Voice that was not sent yet is not wanted any more."""
+        """Voice that is not sent yet is not wanted any more."""
         kept = [frame for frame in self._waiting if isinstance(frame, str)]
         self._waiting = deque(kept)
         self._waiting_bytes = sum(len(frame) for frame in kept)
 
-    async def has_room(self) -> None:
+    async def wait_for_room(self) -> None:
         while self._waiting_bytes > self._limits.max_send_bytes:
             self._sent.clear()
             await self._sent.wait()
 
     async def flush(self) -> None:
+        """Raises a TimeoutError if the client takes nothing for a while."""
         while self._waiting:
             self._sent.clear()
             await asyncio.wait_for(self._sent.wait(), self._limits.send_timeout_s)
 
     async def send_all(self) -> None:
-        """Until the client is gone, or too slow."""
+        """Until the client has disconnected, or is too slow."""
         while True:
             while not self._waiting:
                 self._ready.clear()
@@ -67,45 +67,15 @@ class Outbox:
             self._sent.set()
 
     def _take(self) -> str | bytes:
-        """The next frame. Voice that has gathered goes together: a socket's work is by the frame."""
+        """The next frame. Voice that waits is joined: a socket's cost is per frame, not per byte."""
         frame = self._waiting.popleft()
         if isinstance(frame, str) or not self._waiting:
             return frame
         pieces, size = [frame], len(frame)
         while self._waiting and isinstance(more := self._waiting[0], bytes):
             size += len(more)
-            if size > _MOST_VOICE_AT_ONCE_BYTES:
+            if size > _MAX_JOINED_VOICE_BYTES:
                 break
             pieces.append(more)
             self._waiting.popleft()
         return b"".join(pieces)
-
-
-class FrameRate:
-    """Two allowances: one for voice, one for everything else. Each fills up for ten seconds at most. Whoever has been
-    refused as often as that has no ear for it."""
-
-    _WINDOW_S = 10
-
-    def __init__(self, limits: Limits) -> None:
-        self._per_s = {"audio": limits.max_audio_frames_per_s, "other": limits.max_frames_per_s}
-        self._left = {kind: float(per_s * self._WINDOW_S) for kind, per_s in self._per_s.items()}
-        self._at = dict.fromkeys(self._per_s, asyncio.get_running_loop().time())
-        self._refused = dict.fromkeys(self._per_s, 0)
-        self.is_flood = False
-
-    def count(self) -> None:
-        self._take("other")
-
-    def count_audio(self) -> None:
-        self._take("audio")
-
-    def _take(self, kind: str) -> None:
-        now, per_s = asyncio.get_running_loop().time(), self._per_s[kind]
-        self._left[kind] = min(per_s * self._WINDOW_S, self._left[kind] + (now - self._at[kind]) * per_s)
-        self._at[kind] = now
-        if self._left[kind] < 1:
-            self._refused[kind] += 1
-            self.is_flood = self._refused[kind] >= per_s * self._WINDOW_S
-            raise TooManyFrames
-        self._left[kind] -= 1

@@ -66,9 +66,9 @@ def test_speech_starts_a_turn_that_a_resume_reads(family: str) -> None:
             ]
             await ping(client)
             assert len(own(client, "turn")) == 1
-            told = await live.messages()
-            assert [message["id"] for message in told] == [turn["userMessageId"], turn["messageId"]]
-            assert texts(told) == [("user", "Hello"), ("assistant", "Good morning.")]
+            history = await live.messages()
+            assert [message["id"] for message in history] == [turn["userMessageId"], turn["messageId"]]
+            assert texts(history) == [("user", "Hello"), ("assistant", "Good morning.")]
 
     play(scenario)
 
@@ -98,6 +98,31 @@ def test_a_turn_that_has_ended_before_it_is_read_can_be_read_once() -> None:
     play(scenario)
 
 
+def test_a_turn_whose_session_has_ended_before_it_is_read_can_be_read() -> None:
+    async def scenario() -> None:
+        async def server(session: LiveSession) -> None:
+            await session.expect_audio()
+            await session.output_transcript("Good morning.")
+            await session.turn_complete()
+            await session.taken()
+            over.set()
+            await session.expect("close")
+
+        over = asyncio.Event()
+        async with live_app(server, speaks=True) as live, live.attached() as client:
+            speak(client, sound(20))
+            turn = await client.own("turn")
+            await over.wait()
+            client.tell("stop")
+            while live.runs:
+                await asyncio.sleep(0.1)
+            answer = await client.resume()
+            assert (answer.message_id, answer.text) == (turn["messageId"], "Good morning.")
+            assert (await client.resume()).status == 204
+
+    play(scenario)
+
+
 def test_transcripts_are_whole_each_time_and_name_their_messages() -> None:
     async def scenario() -> None:
         async def server(session: LiveSession) -> None:
@@ -115,13 +140,13 @@ def test_transcripts_are_whole_each_time_and_name_their_messages() -> None:
             await client.resume()
             await ping(client)
             user, assistant = turn["userMessageId"], turn["messageId"]
-            told = [(frame["messageId"], frame["text"], frame["final"]) for frame in own(client, "transcript")]
-            assert [line for line in told if line[0] == user] == [
+            got = [(frame["messageId"], frame["text"], frame["final"]) for frame in own(client, "transcript")]
+            assert [line for line in got if line[0] == user] == [
                 (user, "What ", False),
                 (user, "What time?", False),
                 (user, "What time?", True),
             ]
-            assert [line for line in told if line[0] == assistant] == [
+            assert [line for line in got if line[0] == assistant] == [
                 (assistant, "It is ", False),
                 (assistant, "It is ten.", False),
                 (assistant, "It is ten.", True),
@@ -136,7 +161,7 @@ def test_transcripts_are_whole_each_time_and_name_their_messages() -> None:
 
 @both_families
 @pytest.mark.parametrize("late", ["after the first word", "after the last word", "after the end"])
-def test_what_the_user_said_stands_before_the_answer_also_when_it_is_told_late(family: str, late: str) -> None:
+def test_what_the_user_said_stands_before_the_answer_also_when_it_comes_late(family: str, late: str) -> None:
     async def scenario() -> None:
         async def tell_transcript(session: LiveSession) -> None:
             await session.input_transcript("Hello", finished=True)
@@ -164,14 +189,14 @@ def test_what_the_user_said_stands_before_the_answer_also_when_it_is_told_late(f
             assert (await client.say("And now?")).chunks[-1]["type"] == "finish"
             user = [frame for frame in own(client, "transcript") if frame["role"] == "user"]
             assert {frame["messageId"] for frame in user} == {turn["userMessageId"]}
-            told = await live.messages()
-            assert texts(told) == [
+            history = await live.messages()
+            assert texts(history) == [
                 ("user", "Hello"),
                 ("assistant", "Good morning."),
                 ("user", "And now?"),
                 ("assistant", "Now, too."),
             ]
-            assert [message["id"] for message in told][:2] == [turn["userMessageId"], turn["messageId"]]
+            assert [message["id"] for message in history][:2] == [turn["userMessageId"], turn["messageId"]]
 
     play(scenario)
 
@@ -321,10 +346,10 @@ def test_words_after_an_interrupt_get_their_own_answer(family: Any) -> None:
             story = await client.answer(request_id)
             answer = await client.say("Hello")
             assert answer.text == hello
-            told = texts(await live.messages())
-            assert told[-2:] == [("user", "Hello"), ("assistant", hello)]
-            assert told[2] == ("user", "Tell me a long story")
-            assert told[3][1].startswith(story.text)
+            history = texts(await live.messages())
+            assert history[-2:] == [("user", "Hello"), ("assistant", hello)]
+            assert history[2] == ("user", "Tell me a long story")
+            assert history[3][1].startswith(story.text)
 
     play(scenario)
 

@@ -160,7 +160,7 @@ async def speaks_at_rates(session: LiveSession) -> None:
     await session.expect("close")
 
 
-def test_the_rate_is_told_before_the_first_binary_frame_and_when_it_changes() -> None:
+def test_the_rate_is_sent_before_the_first_binary_frame_and_when_it_changes() -> None:
     async def scenario() -> None:
         async with live_app(speaks_at_rates, speaks=True) as live, live.attached() as client:
             await client.say("Speak")
@@ -176,8 +176,8 @@ def test_frames_in_base64_each_have_their_rate() -> None:
     async def scenario() -> None:
         async with live_app(speaks_at_rates, speaks=True) as live, live.attached(speaks=False) as client:
             await client.say("Speak")
-            told = [(frame["rate"], frame["data"]) for frame in own(client, "audio")]
-            assert told == [(rate, "AQA=") for rate in (24_000, 24_000, 16_000, 24_000)]
+            got = [(frame["rate"], frame["data"]) for frame in own(client, "audio")]
+            assert got == [(rate, "AQA=") for rate in (24_000, 24_000, 16_000, 24_000)]
 
     play(scenario)
 
@@ -220,8 +220,8 @@ def test_voice_goes_to_the_chat_that_was_attached_last() -> None:
                 assert turn["id"] == chat_id
                 await client.resume(id=chat_id)
             for number, chat_id in enumerate(("chat-1", "chat-2"), start=1):
-                told = texts(await live.messages(chat_id=chat_id))
-                assert told[0] == ("user", f"speech of {100 * number} ms")
-                assert len(told) == 2
+                history = texts(await live.messages(chat_id=chat_id))
+                assert history[0] == ("user", f"speech of {100 * number} ms")
+                assert len(history) == 2
 
     play(scenario)

@@ -119,11 +119,11 @@ def test_these_pages_may(origin: str, host: str) -> None:
         pytest.param("https://friend.example/", HERE, id="a-friend-with-a-slash"),
     ],
 )
-def test_those_pages_may_not(origin: str, host: str) -> None:
+def test_these_pages_may_not(origin: str, host: str) -> None:
     assert not may(origin, host)
 
 
-def test_who_names_no_page_is_no_browser_and_may() -> None:
+def test_a_program_that_sends_no_origin_may() -> None:
     assert FRIENDS.may_open_socket(headers([], [HERE]))
 
 
@@ -136,7 +136,7 @@ def test_who_names_no_page_is_no_browser_and_may() -> None:
         ["https://friend.example", "https://friend.example"],
     ],
 )
-def test_who_names_two_pages_may_not(origins: list[str]) -> None:
+def test_a_request_with_two_origins_may_not(origins: list[str]) -> None:
     assert not FRIENDS.may_open_socket(headers(origins, [HERE]))
 
 

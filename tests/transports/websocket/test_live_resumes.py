@@ -1,37 +1,30 @@
-"""What a resume reads: the request that it names, or the whole message that is being told; and for how long."""
+"""What a resume reads: the request that it names, or the whole message that is running; and for how long."""
 
 import asyncio
 
-import pytest
 from google.adk.tools import FunctionTool
 
 from adk_stream_protocol import Limits, client_tool
-from adk_stream_protocol.chunk_log import ChunkLog, LogReader, Reading
-from adk_stream_protocol.errors import MalformedRequest, RunActive, TooMany
 from adk_stream_protocol.testing import LiveSession, call
-from adk_stream_protocol.transports.websocket.live_requests import LiveRequests, Told
 from support.live_client import LiveClient, decisions, outputs
 from transports.live_apps import LiveApp, answers_for_ever, chunks, live_app, play, resume, said, sequences
-
-KEY = ("ann", "chat-1", "r1")
-
 
 # -- requests that nobody knows ---------------------------------------------------------------------------------------
 
 
-def test_an_unknown_request_is_answered_by_no_active_when_nothing_is_told() -> None:
+def test_an_unknown_request_is_answered_by_no_active_when_nothing_runs() -> None:
     async def scenario() -> None:
         async with live_app(answers_for_ever) as live, live.socket() as client:
             for fields in ({}, {"lastSequence": 3}):
-                told = await resume(client, "unknown", **fields)
-                assert told == [{"type": "no-active", "requestId": "unknown"}]
+                got = await resume(client, "unknown", **fields)
+                assert got == [{"type": "no-active", "requestId": "unknown"}]
             await client.say("Hello")
             assert [frame["type"] for frame in await resume(client, "unknown")] == ["no-active"]
 
     play(scenario)
 
 
-def test_an_unknown_request_reads_the_whole_message_that_is_being_told() -> None:
+def test_an_unknown_request_reads_the_whole_message_that_is_running() -> None:
     async def scenario() -> None:
         async def server(session: LiveSession) -> None:
             await session.expect_text()
@@ -44,8 +37,8 @@ def test_an_unknown_request_reads_the_whole_message_that_is_being_told() -> None
         async with live_app(server) as live, live.socket() as client, live.socket() as other:
             request_id = client.start_send(said("Count"))
             await client.until(lambda: len(chunks(client, request_id)) == 4)
-            told = await resume(other, "lost", lastSequence=2)  # it cannot go on with what nobody knows
-            assert told == [{"type": "no-active", "requestId": "lost"}]
+            got = await resume(other, "lost", lastSequence=2)  # an unknown request cannot go on
+            assert got == [{"type": "no-active", "requestId": "lost"}]
             other.send_frame({"type": "resume", "requestId": "mine", "id": "chat-1"})
             await other.until(lambda: len(chunks(other, "mine")) == 4)
             resumed.set()
@@ -54,9 +47,9 @@ def test_an_unknown_request_reads_the_whole_message_that_is_being_told() -> None
             assert chunks(other, "mine") == chunks(client, request_id)
             assert sequences(other.frames["mine"])[0] == 0
             # It is a request like any other now, and goes on by its own numbers.
-            told = await resume(client, "mine", lastSequence=4)
-            assert [frame["type"] for frame in told][:2] == ["start", "chunk"]
-            assert sequences(told)[0] == 5
+            got = await resume(client, "mine", lastSequence=4)
+            assert [frame["type"] for frame in got][:2] == ["start", "chunk"]
+            assert sequences(got)[0] == 5
 
     play(scenario)
 
@@ -74,14 +67,14 @@ TOOLS = (FunctionTool(pay, require_confirmation=True), client_tool(locate))
 
 
 async def until_paid(live: LiveApp, client: LiveClient) -> str:
-    """A message of three segments, whose last one is being told."""
+    """A message of three segments, whose last one is running."""
     asked = await client.say("Pay 1 and find me")
     parts = decisions(asked, approved=True)
     located = await client.reply(asked.chunks[0]["messageId"], *parts)
     return client.start_reply(asked.chunks[0]["messageId"], *parts, *outputs(located, {"lat": 1}))
 
 
-def test_a_replay_tells_the_whole_message_and_its_finished_calls_without_running_them_again() -> None:
+def test_a_replay_has_the_whole_message_and_its_finished_calls_without_running_them_again() -> None:
     async def scenario() -> None:
         async def server(session: LiveSession) -> None:
             await session.expect_text()
@@ -166,154 +159,10 @@ def test_a_request_is_known_for_the_whole_grace_after_its_end() -> None:
             await client.answer(request_id)
             async with live.socket() as other:
                 await asyncio.sleep(28)
-                told = await resume(other, request_id, lastSequence=3)
-                assert [frame["type"] for frame in told][-1] == "end"
+                got = await resume(other, request_id, lastSequence=3)
+                assert [frame["type"] for frame in got][-1] == "end"
                 await asyncio.sleep(100)
                 assert [frame["type"] for frame in await resume(other, request_id)] == ["no-active"]
-
-    play(scenario)
-
-
-def log_of(*sizes: int, earlier: int = 0) -> ChunkLog:
-    log = ChunkLog("s", [b"e" * 10] * earlier)
-    log.append([bytes([65 + number]) * size for number, size in enumerate(sizes)])
-    return log
-
-
-def taken(reader: LogReader) -> list[bytes]:
-    """All there is, piece by piece."""
-    chunks: list[bytes] = []
-    while reader.has_more:
-        chunks += [chunk for _, chunk in reader.take()]
-    return chunks
-
-
-def test_what_is_told_goes_on_from_its_beginning_into_the_log() -> None:
-    async def scenario() -> None:
-        log = log_of(1, 1, earlier=3)
-        told = Told.replaying(log)
-        log.append([b"x", b"y"])
-        everything = [b"e" * 10] * 3 + [b"B", b"x", b"y"]  # the second `start` of one message is left out
-        for sequence in range(7):
-            for max_bytes in (1, 25, 1000):
-                assert taken(await told.reader(sequence, max_bytes)) == everything[sequence:]
-        for sequence in (-1, 7):
-            with pytest.raises(MalformedRequest):
-                await told.reader(sequence, 1000)
-        reader = await told.reader(6, 1000)
-        assert (reader.has_more, reader.is_at_end) == (False, False)
-        log.append([b"z"])
-        assert (reader.has_more, taken(reader)) == (True, [b"z"])
-        log.close()
-        assert (reader.is_at_end, told.is_whole) == (True, True)
-
-    asyncio.run(scenario())
-
-
-def test_what_is_told_whole_is_read_from_any_chunk() -> None:
-    async def scenario() -> None:
-        told = Told(log_of(1, 1))
-        assert [taken(await told.reader(sequence, 1)) for sequence in range(3)] == [[b"A", b"B"], [b"B"], []]
-        for sequence in (-1, 3):
-            with pytest.raises(MalformedRequest):
-                await told.reader(sequence, 1)
-
-    asyncio.run(scenario())
-
-
-def test_what_is_told_comes_in_pieces_of_a_bounded_size() -> None:
-    async def scenario() -> None:
-        reader = await Told.replaying(log_of(100, 100, 100, earlier=20)).reader(0, 50)
-        pieces: list[int] = []
-        while reader.has_more:
-            pieces.append(sum(len(chunk) for _, chunk in reader.take()))
-        assert sum(pieces) == 20 * 10 + 200
-        assert max(pieces) <= 100  # one chunk at least, however large
-
-    asyncio.run(scenario())
-
-
-def test_a_request_is_opened_once_however_many_ask_and_one_that_leaves_stops_nobody() -> None:
-    async def scenario() -> None:
-        async def begin() -> Reading:
-            begun.append(1)
-            await opened.wait()
-            return Reading(log)
-
-        begun: list[int] = []
-        log, opened, requests = log_of(1), asyncio.Event(), LiveRequests(30)
-        asking = [asyncio.create_task(requests.open(KEY, b"asked", begin)) for _ in range(3)]
-        await asyncio.sleep(0)
-        asking[0].cancel()
-        opened.set()
-        told = await asyncio.gather(*asking[1:])
-        found = await requests.find(KEY)
-        assert all(each.log is log for each in (*told, found) if each)
-        assert begun == [1]
-        with pytest.raises(MalformedRequest):
-            await requests.open(KEY, b"something else", begin)
-        assert await requests.find(("bob", *KEY[1:])) is None
-        await requests.aclose()
-
-    play(scenario)
-
-
-def test_a_refusal_is_remembered_for_a_while() -> None:
-    async def scenario() -> None:
-        async def begin() -> Reading:
-            begun.append(1)
-            raise RunActive
-
-        begun: list[int] = []
-        requests = LiveRequests(30)
-        for _ in range(2):
-            with pytest.raises(RunActive):
-                await requests.open(KEY, b"", begin)
-        with pytest.raises(RunActive):
-            await requests.find(KEY)
-        assert begun == [1]
-        await asyncio.sleep(100)
-        assert await requests.find(KEY) is None
-
-    play(scenario)
-
-
-def test_only_so_many_requests_of_a_user_are_remembered() -> None:
-    async def scenario() -> None:
-        async def begin() -> Reading:
-            return Reading(log)
-
-        log, requests = log_of(1), LiveRequests(30)
-        log.close()
-        for number in range(250):
-            await requests.open(("ann", "chat-1", f"sent-{number}"), b"", begin)
-            requests.add(("ann", "chat-1", f"resumed-{number}"), Told.replaying(log))
-        with pytest.raises(TooMany):
-            await requests.open(KEY, b"", begin)
-        with pytest.raises(TooMany):
-            requests.add(KEY, Told(log))
-        assert await requests.open(("ann", "chat-1", "sent-1"), b"", begin)  # those that are known are no more
-        await requests.open(("bob", *KEY[1:]), b"", begin)
-        await asyncio.sleep(100)
-        await requests.open(KEY, b"", begin)
-        await requests.aclose()
-
-    play(scenario)
-
-
-def test_what_is_being_opened_ends_with_the_server() -> None:
-    async def scenario() -> None:
-        async def begin() -> ChunkLog:
-            await asyncio.Event().wait()
-            raise AssertionError
-
-        requests = LiveRequests(30)
-        asking = asyncio.create_task(requests.open(KEY, b"", begin))
-        await asyncio.sleep(0)
-        await requests.aclose()
-        with pytest.raises(asyncio.CancelledError):
-            await asking
-        assert asyncio.all_tasks() == {asyncio.current_task()}
 
     play(scenario)
 
@@ -329,8 +178,8 @@ def test_a_call_whose_result_is_there_is_answered_over_a_new_socket_under_a_new_
             async with live.socket() as other:
                 again = await other.reply(asked.chunks[0]["messageId"], *parts)
                 assert [chunk["output"] for chunk in again.of_type("tool-output-available")] == [{"paid": 1}]
-                told = await resume(other, request_id)
-                assert [frame["chunk"] for frame in told if frame["type"] == "chunk"] == first.chunks
+                got = await resume(other, request_id)
+                assert [frame["chunk"] for frame in got if frame["type"] == "chunk"] == first.chunks
             assert len(live.model.requests) == 2
 
     play(scenario)

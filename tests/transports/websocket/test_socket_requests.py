@@ -20,8 +20,8 @@ def test_a_request_goes_on_after_its_last_chunk_on_another_socket() -> None:
                 whole = client.frames[request_id]
             async with live.socket() as other:
                 for last in range(len(whole) - 1):
-                    told = await resume(other, request_id, lastSequence=last)
-                    assert told == [{"type": "start", "requestId": request_id}, *whole[last + 1 :]]
+                    got = await resume(other, request_id, lastSequence=last)
+                    assert got == [{"type": "start", "requestId": request_id}, *whole[last + 1 :]]
             assert len(live.model.requests) == 1
 
     play(scenario)
@@ -36,8 +36,8 @@ def test_without_a_last_sequence_it_comes_from_its_beginning(last: Any) -> None:
                 await client.answer(request_id)
             async with live.socket() as other:
                 fields = {} if last == "left out" else {"lastSequence": last}
-                told = await resume(other, request_id, **fields)
-                assert told[1:] == client.frames[request_id]
+                got = await resume(other, request_id, **fields)
+                assert got[1:] == client.frames[request_id]
 
     play(scenario)
 
@@ -68,9 +68,9 @@ def test_a_request_that_is_resumed_in_its_middle_has_no_gap_and_no_chunk_twice()
                 await other.until(lambda: len(chunks(other, request_id)) == 1)
                 back.set()
                 await other.answer(request_id)
-                told = [*client.frames[request_id], *other.frames[request_id]]
-                assert sequences(told) == list(range(len(sequences(told))))
-                deltas = [frame["chunk"].get("delta") for frame in told if frame["type"] == "chunk"]
+                got = [*client.frames[request_id], *other.frames[request_id]]
+                assert sequences(got) == list(range(len(sequences(got))))
+                deltas = [frame["chunk"].get("delta") for frame in got if frame["type"] == "chunk"]
                 assert [delta for delta in deltas if delta] == ["One ", "two ", "three."]
 
     play(scenario)
@@ -107,10 +107,10 @@ def test_nobody_can_be_ahead_of_the_stream(ahead: int) -> None:
             await client.answer(request_id)
             count = len(chunks(client, request_id))
             async with live.socket() as other:
-                told = await resume(other, request_id, lastSequence=count + ahead)
-                assert [(frame["type"], frame["code"]) for frame in told] == [("error", "malformed")]
-                told = await resume(other, request_id, lastSequence=count - 1)  # it has all: only the end is missing
-                assert [frame["type"] for frame in told] == ["start", "end"]
+                got = await resume(other, request_id, lastSequence=count + ahead)
+                assert [(frame["type"], frame["code"]) for frame in got] == [("error", "malformed")]
+                got = await resume(other, request_id, lastSequence=count - 1)  # it has all: only the end is missing
+                assert [frame["type"] for frame in got] == ["start", "end"]
 
     play(scenario)
 
@@ -121,8 +121,8 @@ def test_nothing_comes_before_the_first_chunk(last: int) -> None:
         async with live_app(["One."]) as live, live.socket() as client:
             request_id = client.start_send(said("Count"))
             await client.answer(request_id)
-            told = await resume(client, request_id, lastSequence=last)
-            assert [(frame["type"], frame["code"]) for frame in told] == [("error", "malformed")]
+            got = await resume(client, request_id, lastSequence=last)
+            assert [(frame["type"], frame["code"]) for frame in got] == [("error", "malformed")]
 
     play(scenario)
 
@@ -130,7 +130,7 @@ def test_nothing_comes_before_the_first_chunk(last: int) -> None:
 # -- a request that comes twice ---------------------------------------------------------------------------------------
 
 
-def test_the_same_send_on_another_socket_is_begun_once_and_told_from_its_beginning() -> None:
+def test_the_same_send_on_another_socket_is_begun_once_and_streamed_from_its_beginning() -> None:
     async def scenario() -> None:
         async def server(session: LiveSession) -> None:
             await session.expect_text()
@@ -155,8 +155,8 @@ def test_the_same_send_on_another_socket_is_begun_once_and_told_from_its_beginni
                 other.start_send(said("Count"), request_id=request_id)  # after its end, too
                 await other.until(lambda: len(other.frames[request_id]) == 2 * seen)
                 assert other.frames[request_id][seen:] == other.frames[request_id][:seen]
-            told = await live.messages()
-            assert [message["role"] for message in told] == ["user", "assistant"]
+            history = await live.messages()
+            assert [message["role"] for message in history] == ["user", "assistant"]
         await live.model.finished()
 
     play(scenario)
@@ -198,8 +198,8 @@ def test_a_request_id_means_one_thing() -> None:
             assert answer.error["code"] == "malformed"
             assert answer.chunks == []
             assert (await reloaded.say("Something else", request_id="2")).text == "Yes."
-            told = await live.messages()
-            words = [message["parts"][-1]["text"] for message in told]
+            history = await live.messages()
+            words = [message["parts"][-1]["text"] for message in history]
             assert words == ["Hello", "Yes.", "Something else", "Yes."]
 
     play(scenario)

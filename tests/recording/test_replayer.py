@@ -16,20 +16,19 @@ from fastapi import FastAPI
 from adk_stream_protocol import cli
 from adk_stream_protocol.demo.identity import LoopbackIdentity
 from adk_stream_protocol.demo.server import build_replay_server, build_server
-from adk_stream_protocol.errors import ConfigurationError
 from adk_stream_protocol.protocol.frames import SUBPROTOCOL
 from adk_stream_protocol.recording.reader import read_recording
 from adk_stream_protocol.recording.recorder import Recording
 from adk_stream_protocol.recording.replayer import Replay
 from adk_stream_protocol.testing import ChatClient
+from recording.test_reader import Line, write
 from support import virtual_time
 from support.apps import bridge_with
 from support.live_client import PATIENCE_S, Closed, live_socket
 
-BASELINES = Path(__file__).parent / "baselines"
+BASELINES = Path(__file__).parents[1] / "baselines"
 COMMAND = Path(sys.executable).with_name("adk-stream")
 NOT_BUILT = Path("nowhere")
-Line = dict[str, Any]
 Chunk = dict[str, Any]
 Result = TypeVar("Result")
 
@@ -40,11 +39,6 @@ def app_of(file: Path, speed: float = 1) -> FastAPI:
 
 def lines_of(file: Path) -> list[Line]:
     return [json.loads(line) for line in file.read_text().split("\n")[:-1]]
-
-
-def write(file: Path, *lines: Line) -> Path:
-    file.write_text("".join(json.dumps({"at": 0, "exchange": 1, **line}) + "\n" for line in lines))
-    return file
 
 
 def recorded_turns(file: Path) -> list[list[Chunk]]:
@@ -59,11 +53,11 @@ def recorded_turns(file: Path) -> list[list[Chunk]]:
 
 
 def without_deadline(chunks: list[Chunk]) -> list[Chunk]:
-    told: list[Chunk] = json.loads(json.dumps(chunks))
-    for chunk in told:
+    copied: list[Chunk] = json.loads(json.dumps(chunks))
+    for chunk in copied:
         if chunk["type"] == "data-adk-approval":
             del chunk["data"]["deadline"]
-    return told
+    return copied
 
 
 def browse(app: FastAPI, what: Callable[[httpx.AsyncClient], Awaitable[Result]]) -> Result:
@@ -108,7 +102,7 @@ def test_a_turn_that_nobody_asked_for_is_announced_and_read() -> None:
 
     async def talk() -> None:
         async with live_socket(app_of(file), headers={"host": "localhost"}) as client:
-            assert (await client.resume()).status == 204  # nothing is told yet
+            assert (await client.resume()).status == 204  # nothing runs yet
             await client.say("pay")
             announced = await client.own("turn")
             assert (announced["id"], announced["messageId"]) == ("chat-1", "msg-2")
@@ -191,12 +185,12 @@ def test_what_was_recorded_is_what_is_served_again(tmp_path: Path) -> None:
 
     async def everything(app: FastAPI) -> list[Any]:
         client = ChatClient(app, chat_id="chat-1", headers={"host": "localhost"})
-        told: list[Any] = [(await client.send("hi")).chunks, (await client.post(b'{"id": "chat-1"}')).error]
+        got: list[Any] = [(await client.send("hi")).chunks, (await client.post(b'{"id": "chat-1"}')).error]
         async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://localhost") as browser:
             for path in ("", "/chat-1/messages", "/other/messages", "/chat-1/stream"):
                 answer = await browser.get(f"/api/chat{path}")
-                told.append((answer.status_code, answer.content))
-        return told
+                got.append((answer.status_code, answer.content))
+        return got
 
     with Recording(file) as recording:
         bridge = bridge_with("Hello there.", user_id=identity)
@@ -207,7 +201,7 @@ def test_what_was_recorded_is_what_is_served_again(tmp_path: Path) -> None:
     assert asyncio.run(everything(app_of(file))) == said
 
 
-def test_what_was_not_recorded_is_empty_or_not_there(tmp_path: Path) -> None:
+def test_what_was_not_recorded_is_empty_or_not_found(tmp_path: Path) -> None:
     app = app_of(two_turns(tmp_path / "chat.jsonl"))
 
     async def answers(browser: httpx.AsyncClient) -> list[tuple[int, str]]:
@@ -223,33 +217,35 @@ def test_what_was_not_recorded_is_empty_or_not_there(tmp_path: Path) -> None:
         answers = [await browser.request(method, path) for method, path in asked]
         return [(answer.status_code, answer.text[:20]) for answer in answers]
 
-    told = browse(app, answers)
-    assert told[0] == (200, "[]")
-    assert [status for status, _ in told[1:]] == [404, 204, 404, 204, 204, 404]
+    got = browse(app, answers)
+    assert got[0] == (200, "[]")
+    assert [status for status, _ in got[1:]] == [404, 204, 404, 204, 204, 404]
 
 
 @pytest.mark.parametrize("first", [{"direction": "open", "path": "/p/api/chat/live"}, None], ids=["socket", "request"])
 def test_a_recording_made_below_a_path_is_served_where_the_chat_api_is(tmp_path: Path, first: Line | None) -> None:
     asked = {"exchange": 3, "direction": "request", "method": "GET", "path": "/p/api/chat/a/messages"}
-    told = {"exchange": 3, "direction": "response", "status": 200, "body": [{"id": "m"}]}
+    response = {"exchange": 3, "direction": "response", "status": 200, "body": [{"id": "m"}]}
     turns = lines_of(two_turns(tmp_path / "turns.jsonl"))
     opened = [] if first is None else [{"exchange": 4, **first}]
-    app = app_of(write(tmp_path / "chat.jsonl", *opened, asked, told, *turns))
+    app = app_of(write(tmp_path / "chat.jsonl", *opened, asked, response, *turns))
     answer = browse(app, lambda browser: browser.get("/api/chat/a/messages"))
     assert (answer.status_code, answer.json()) == (200, [{"id": "m"}])
 
 
 @pytest.mark.parametrize("body", [b"", b"{", b"[]", b'{"id": 1}'])
-def test_a_request_that_is_none_is_refused(tmp_path: Path, body: bytes) -> None:
+def test_a_malformed_request_is_refused(tmp_path: Path, body: bytes) -> None:
     app = app_of(two_turns(tmp_path / "chat.jsonl"))
     answer = browse(app, lambda browser: browser.post("/api/chat", content=body))
     assert (answer.status_code, answer.json()["error"]["code"]) == (400, "malformed")
 
 
-def test_a_refusal_is_told_over_a_socket_too(tmp_path: Path) -> None:
+def test_a_refusal_is_replayed_over_a_socket_too(tmp_path: Path) -> None:
     asked = {"direction": "request", "method": "POST", "path": "/api/chat"}
-    told = {"direction": "response", "status": 409, "body": {"error": {"code": "run-active", "message": "Wait."}}}
-    file = write(tmp_path / "chat.jsonl", asked, told, {**asked, "exchange": 2}, {**told, "exchange": 2, "body": [1]})
+    response = {"direction": "response", "status": 409, "body": {"error": {"code": "run-active", "message": "Wait."}}}
+    file = write(
+        tmp_path / "chat.jsonl", asked, response, {**asked, "exchange": 2}, {**response, "exchange": 2, "body": [1]}
+    )
 
     async def talk() -> None:
         async with live_socket(app_of(file), headers={"host": "localhost"}) as client:
@@ -305,77 +301,14 @@ def test_a_page_of_another_site_gets_no_socket(tmp_path: Path) -> None:
     asyncio.run(talk())
 
 
-def test_a_name_that_is_not_this_machine_s_is_refused(tmp_path: Path) -> None:
+def test_a_host_name_of_another_machine_is_refused(tmp_path: Path) -> None:
     app = app_of(two_turns(tmp_path / "chat.jsonl"))
     answer = browse(app, lambda browser: browser.get("/api/chat", headers={"host": "attacker.example"}))
     assert answer.status_code == 400
 
 
-def test_a_request_that_went_on_at_another_socket_is_one_answer(tmp_path: Path) -> None:
-    def frame(exchange: int, by: str, **fields: Any) -> Line:
-        return {"exchange": exchange, "direction": "frame", "by": by, "frame": {"requestId": "r1", **fields}}
-
-    def chunk(exchange: int, sequence: int, **chunk: Any) -> Line:
-        return frame(exchange, "server", type="chunk", sequence=sequence, chunk=chunk)
-
-    file = write(
-        tmp_path / "chat.jsonl",
-        {"direction": "open", "path": "/api/chat/live"},
-        {"direction": "frame", "by": "client", "bytes": 640},
-        {"direction": "frame", "by": "client", "text": "oops"},
-        {"direction": "something new"},
-        frame(1, "client", type="send", id="chat-1", messages=[]),
-        chunk(1, 0, type="start", messageId="m"),
-        chunk(1, 1, type="text-start", id="t"),
-        {"direction": "close", "by": "client", "code": 1006},
-        {"exchange": 2, "direction": "open", "path": "/api/chat/live"},
-        frame(2, "client", type="resume", id="chat-1", lastSequence=0),
-        chunk(2, 1, type="text-start", id="t"),
-        chunk(2, 2, type="text-end", id="t"),
-        frame(2, "server", type="end"),
-    )
-    (turn,) = read_recording(file).turns
-    assert [json.loads(chunk)["type"] for _, chunk in turn.chunks] == ["start", "text-start", "text-end"]
-
-
-# -- files that cannot be replayed ------------------------------------------------------------------------------------
-
-ASKED = b'{"at":0,"exchange":1,"direction":"request","method":"POST","path":"/api/chat"}\n'
-
-
-@pytest.mark.parametrize(
-    ("written", "why"),
-    [
-        (b"", "has no answer"),
-        (b"hello\n", "see its line 1"),
-        (ASKED + b"{", "see its line 2"),
-        (ASKED + b"[]\n", "see its line 2"),
-        (ASKED + b'{"at":"x","exchange":1,"direction":"chunk"}\n', "see its line 2"),
-        (ASKED + b"\xff\xfe\n", "see its line 2"),
-        (ASKED, "has no answer"),
-        (ASKED + b'{"at":0,"exchange":1,"direction":"chunk","chunk":[]}\n', "that is none"),
-        (ASKED + b'{"at":0,"exchange":1,"direction":"frame","by":"server","frame":3}\n', "that is none"),
-    ],
-)
-def test_a_file_that_is_no_recording_is_told_in_one_line(tmp_path: Path, written: bytes, why: str) -> None:
-    file = tmp_path / "chat.jsonl"
-    file.write_bytes(written)
-    with pytest.raises(ConfigurationError, match=why) as refused:
-        read_recording(file)
-    assert "\n" not in str(refused.value)
-    with pytest.raises(SystemExit) as ended:
-        cli.main(["replay", str(file)])
-    assert ended.value.code == f"adk-stream: {refused.value}"
-
-
-def test_a_file_that_is_not_there_is_told_too(tmp_path: Path) -> None:
-    with pytest.raises(SystemExit) as ended:
-        cli.main(["replay", str(tmp_path / "none.jsonl")])
-    assert ended.value.code == f"adk-stream: {tmp_path / 'none.jsonl'} cannot be read: No such file or directory"
-
-
 @pytest.mark.parametrize("speed", ["0", "-1", "nan", "inf", "fast"])
-def test_a_speed_that_is_none_is_refused(tmp_path: Path, speed: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_malformed_speed_is_refused(tmp_path: Path, speed: str, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
         cli.main(["replay", str(two_turns(tmp_path / "chat.jsonl")), f"--speed={speed}"])
     assert "--speed" in capsys.readouterr().err

@@ -21,7 +21,7 @@ from support.apps import bridge_with
 from support.asgi import exchange
 from support.live_client import live_socket
 
-DOCUMENTED = Path(__file__).parents[1] / "docs" / "reference" / "recording.md"
+DOCUMENTED = Path(__file__).parents[2] / "docs" / "reference" / "recording.md"
 
 
 @pytest.fixture
@@ -94,7 +94,7 @@ def test_what_a_client_has_read_is_in_the_file_already(file: Path, recording: Re
     assert len(read) > 1
 
 
-def test_exchanges_at_the_same_time_are_told_apart_by_their_numbers(file: Path, recording: Recording) -> None:
+def test_exchanges_at_the_same_time_have_different_numbers(file: Path, recording: Recording) -> None:
     app = recorded_server(recording, "Hello there.", "Hello there.")
 
     async def both() -> list[Answer]:
@@ -191,10 +191,10 @@ def test_headers_cookies_and_queries_are_not_recorded(file: Path, recording: Rec
 def test_numbers_keys_and_words_stay_as_they_came(file: Path, recording: Recording) -> None:
     odd = '{"zebra": 1.0, "apple": 12345678901234567890123, "tiny": 1e-400,\n "word": "gr\\u00fcn\\u2028und 🎵"}'
     body = odd.encode()[:-1] + b", " + encoded(turn())[1:]
-    told = '{"zebra":1.0,"apple":12345678901234567890123,"tiny":1e-400,"word":"gr\\u00fcn\\u2028und 🎵",'
+    written = '{"zebra":1.0,"apple":12345678901234567890123,"tiny":1e-400,"word":"gr\\u00fcn\\u2028und 🎵",'
     asyncio.run(ChatClient(recorded_server(recording, "Grün\u2028und 🎵.")).post(body))
     lines = file.read_text().split("\n")
-    assert f'"body":{told}' in lines[0]
+    assert f'"body":{written}' in lines[0]
     assert any("🎵" in line for line in lines[2:])
 
 
@@ -276,7 +276,7 @@ def test_only_the_owner_may_read_the_file_whatever_the_umask(file: Path) -> None
         os.umask(before)
 
 
-def test_a_file_that_is_there_is_left_alone(file: Path) -> None:
+def test_a_file_that_exists_is_left_alone(file: Path) -> None:
     file.write_text("an older recording\n")
     with pytest.raises(FileExistsError):
         Recording(file)

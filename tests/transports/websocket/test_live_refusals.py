@@ -1,4 +1,4 @@
-"""Who has signed out is heard no more on a live socket, and what fails there is told and logged without its words."""
+"""A live socket refuses users who have signed out, and failures are sent and logged without their texts."""
 
 import asyncio
 import json
@@ -23,7 +23,7 @@ CANARY = "canary-91c4"
 
 
 @pytest.mark.parametrize("then", [None, "", "bob", RuntimeError], ids=["nobody", "nameless", "another", "fails"])
-def test_who_it_is_is_asked_again_with_every_send(then: Any) -> None:
+def test_the_user_is_asked_for_again_with_every_send(then: Any) -> None:
     async def scenario() -> None:
         logged_in: list[Any] = ["ann"]
 
@@ -51,7 +51,7 @@ def test_who_it_is_is_asked_again_with_every_send(then: Any) -> None:
     play(scenario)
 
 
-def test_a_socket_of_who_has_signed_out_is_closed_before_long() -> None:
+def test_the_socket_of_a_user_who_has_signed_out_is_closed_soon() -> None:
     async def scenario() -> None:
         signed_out: set[str] = set()
 
@@ -79,7 +79,7 @@ def test_a_socket_of_who_has_signed_out_is_closed_before_long() -> None:
     play(scenario)
 
 
-def test_an_approval_is_not_taken_from_who_has_signed_out() -> None:
+def test_an_approval_by_a_user_who_has_signed_out_does_not_count() -> None:
     async def scenario() -> None:
         logged_in: list[str | None] = ["ann"]
         paid: list[int] = []
@@ -116,7 +116,7 @@ def our_log(caplog: pytest.LogCaptureFixture) -> str:
     return "\n".join(f"{record.getMessage()} {record.exc_info} {record.exc_text}" for record in ours)
 
 
-def test_a_failure_is_told_by_its_code_and_logged_by_its_kind(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_failure_is_sent_as_a_code_and_logged_by_its_class(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.DEBUG)
 
     async def scenario() -> None:

@@ -48,7 +48,7 @@ async def work() -> dict[str, bool]:
     return {"done": True}
 
 
-def test_a_slow_reader_holds_up_nobody_else() -> None:
+def test_a_slow_reader_delays_nobody_else() -> None:
     async def scenario() -> None:
         async with live_app(answers_for_ever) as live, live.socket() as calm:
             slow = Reader()
@@ -82,15 +82,13 @@ def test_what_waits_for_a_reader_that_hangs_is_bounded() -> None:
                 client.reads.clear()
                 client.start_send(said("Speak"))
                 await spoken.wait()
-                sockets = [
-                    socket for listeners in live.bridge._service._live._listeners.values() for socket in listeners
-                ]  # pyright: ignore
-                waiting = [socket._outbox._waiting_bytes for socket in sockets]  # pyright: ignore
+                of_chats = live.bridge._service._live._listeners.values()  # pyright: ignore
+                waiting = [one._client.outbox._waiting_bytes for listeners in of_chats for one in listeners]  # pyright: ignore
                 assert sum(waiting) < 10 * 1024 * 1024
                 await client.until(lambda: client.close_code)
                 assert client.close_code == 1001
-            told = await live.messages()
-            assert told[0]["parts"][-1]["text"] == "Speak"
+            history = await live.messages()
+            assert history[0]["parts"][-1]["text"] == "Speak"
 
     play(scenario)
 
@@ -156,7 +154,7 @@ def test_a_session_ends_when_its_last_socket_is_gone_for_longer_than_the_grace()
 # -- the server goes --------------------------------------------------------------------------------------------------
 
 
-def test_clients_are_told_to_look_for_another_server_when_this_one_goes() -> None:
+def test_clients_are_asked_to_reconnect_when_the_server_stops() -> None:
     async def scenario() -> None:
         async with live_app(talks_for_ever) as live:
             clients = [LiveClient(), LiveClient()]
@@ -173,8 +171,8 @@ def test_clients_are_told_to_look_for_another_server_when_this_one_goes() -> Non
                 assert client.close_code == 1012
                 await socket.__aexit__(None, None, None)
             first = clients[0].everything
-            told = [frame["chunk"] for frame in first if frame["type"] == "chunk"][-1]
-            assert (told["type"], told["errorText"]) == ("error", RESTARTING)
+            got = [frame["chunk"] for frame in first if frame["type"] == "chunk"][-1]
+            assert (got["type"], got["errorText"]) == ("error", RESTARTING)
             assert [frame["type"] for frame in first].index("reconnect") < len(first) - 2  # before the stream's end
             assert live.runs == 0
 

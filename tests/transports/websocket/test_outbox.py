@@ -14,11 +14,11 @@ MOST = 9600
 
 async def sent(*frames: str | bytes) -> list[str | bytes]:
     """What a socket that was busy until now is given, in as many messages."""
-    told: list[str | bytes] = []
+    got: list[str | bytes] = []
 
     async def send(message: Message) -> None:
         if message["type"] == "websocket.send":
-            told.append(message.get("text") or message["bytes"])
+            got.append(message.get("text") or message["bytes"])
 
     async def receive() -> Message:
         return {"type": "websocket.connect"}
@@ -30,10 +30,10 @@ async def sent(*frames: str | bytes) -> list[str | bytes]:
     for frame in frames:
         outbox.put(frame)
     sending = asyncio.create_task(outbox.send_all())
-    while sum(map(len, told)) < sum(map(len, frames)):
+    while sum(map(len, got)) < sum(map(len, frames)):
         await asyncio.sleep(0)
     sending.cancel()
-    return told
+    return got
 
 
 def test_voice_that_had_to_wait_goes_together() -> None:
@@ -47,9 +47,9 @@ def test_voice_that_had_to_wait_goes_together() -> None:
 def test_a_fifth_of_a_second_goes_together_at_most() -> None:
     async def scenario() -> None:
         frames = [bytes([number]) * FRAME for number in range(40)]
-        told = await sent(*frames)
-        assert b"".join(frame for frame in told if isinstance(frame, bytes)) == b"".join(frames)
-        assert [len(frame) for frame in told] == [MOST // FRAME * FRAME, MOST // FRAME * FRAME, 10 * FRAME]
+        got = await sent(*frames)
+        assert b"".join(frame for frame in got if isinstance(frame, bytes)) == b"".join(frames)
+        assert [len(frame) for frame in got] == [MOST // FRAME * FRAME, MOST // FRAME * FRAME, 10 * FRAME]
         assert await sent(b"a" * MOST, b"b") == [b"a" * MOST, b"b"]
         assert await sent(b"a" * (MOST - 1), b"b", b"c") == [b"a" * (MOST - 1) + b"b", b"c"]
 
