@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
 from google.adk.events import Event
 
@@ -12,10 +12,8 @@ from ..limits import Limits
 from ..protocol.call_record import CallKey, CallRecord
 from ..store.base import Store
 from .calls.leased_chat import LeasedChat
+from .live_listener import LiveListener
 from .session import Chat, MessageIds
-
-if TYPE_CHECKING:
-    from .live.live_segments import LiveListener
 
 RESTARTING = "The server restarts. Resume this answer, or ask for it again."
 LEASE_LOST = "The server lost this chat to another one. Resume this answer, or ask for it again."
@@ -37,7 +35,7 @@ class AnsweredCalls:
     known_outputs: Collection[CallKey]
     """Those whose output the client has sent itself."""
     records: Mapping[CallKey, CallRecord]
-    by: "LiveListener | None" = None
+    by: LiveListener | None = None
     """The socket that the answers came by."""
 
 

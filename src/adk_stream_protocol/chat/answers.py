@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ..adk.calls.leased_chat import LeasedChat
+from ..adk.live_listener import LiveListener
 from ..adk.run import AnsweredCalls
 from ..adk.session import Chat, MessageIds
 from ..chunk_log import ChunkLog, Reading
@@ -23,8 +24,6 @@ from .segments import Continuation, Segments
 if TYPE_CHECKING:
     from google.adk.events import Event
 
-    from ..adk.live.live_segments import LiveListener
-
 _ANSWER_KEPT = "Your answer is recorded, but the server cannot go on with it now. It is taken up later."
 _NOT_KNOWN = "Whether your answer was recorded is not known right now. Send it again."
 _TOO_MANY_ANSWERS = "Too many of your answers wait for their chats. Wait for one of them, then send this one again."
@@ -35,7 +34,7 @@ class AnswerRequest:
     chat: Chat
     turn: Turn
     prepared: Prepared
-    by: "LiveListener | None" = None
+    by: LiveListener | None = None
     """The socket that it came by."""
 
 

@@ -7,7 +7,7 @@ from ..adk.calls.gate import ApprovalGate
 from ..adk.content import encode_content
 from ..adk.live.live_message import LiveMessage
 from ..adk.live.live_run import LiveOptions, LiveRun
-from ..adk.live.live_segments import LiveListener
+from ..adk.live_listener import LiveListener
 from ..adk.run import Run
 from ..adk.run_config import effective_live_config
 from ..adk.session import Chat, MessageIds

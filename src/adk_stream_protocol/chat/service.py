@@ -12,7 +12,7 @@ from starlette.requests import HTTPConnection
 from ..adk.calls.gate import ApprovalGate
 from ..adk.calls.policy import ApprovalPolicy
 from ..adk.control_flow import control_flow_by_author
-from ..adk.live.live_segments import LiveListener
+from ..adk.live_listener import LiveListener
 from ..adk.session import Chat
 from ..adk.translate.history import encode_history
 from ..chunk_log import ChunkLog, Reading

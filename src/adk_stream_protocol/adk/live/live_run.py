@@ -25,6 +25,7 @@ from ..calls.gate import ApprovalGate
 from ..calls.resumption import answer_event, response_part
 from ..event_parts import is_said
 from ..failures import public_failure_text
+from ..live_listener import LiveListener
 from ..run import LEASE_LOST, RESTARTING, AnsweredCalls, RunContext
 from ..run import STOP_GRACE_S as _STOP_GRACE_S
 from ..run_end import log_failure, unfinished_events
@@ -34,7 +35,7 @@ from ..translate.ending import encode_end
 from ..translate.translators import Translators
 from .input_queue import LiveInput
 from .live_message import LiveMessage
-from .live_segments import LiveListener, LiveSegments
+from .live_segments import LiveSegments
 
 logger = logging.getLogger(__name__)
 

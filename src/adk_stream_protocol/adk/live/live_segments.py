@@ -5,7 +5,7 @@ import re
 from collections.abc import Callable
 from collections.abc import Set as AbstractSet
 from contextlib import suppress
-from typing import Any, Protocol
+from typing import Any
 
 from google.adk.events import Event
 from google.adk.sessions import Session
@@ -17,6 +17,7 @@ from ...protocol.chunks import Data
 from ...protocol.frames import encode_audio
 from ..calls.waiting import NestedCall
 from ..event_parts import CONTROL_FLOW, is_said
+from ..live_listener import LiveListener
 from ..session import Chat
 from .live_message import LiveMessage, result_event
 from .live_turns import LiveTurns, Routed
@@ -27,27 +28,6 @@ _RATE = re.compile(r"rate=(\d+)")
 _NOWHERE = Routed(None)
 _SILENCE = Event(author="model")
 _INTERRUPTION = Event(author="model", interrupted=True)
-
-
-class LiveListener(Protocol):
-    """A client that is connected to the chat."""
-
-    is_gone: bool
-    """Whether it is so no more."""
-    wants_pcm: bool
-    """Whether voice is to be told in the stream, too."""
-
-    def turn(self, chat_id: str, message_id: str, user_message_id: str) -> None:
-        """A message goes on, or begins, that no request of this client asked for."""
-        ...
-
-    def transcript(self, chat_id: str, role: str, message_id: str, text: str, *, is_final: bool) -> None: ...
-
-    def audio(self, chat_id: str, samples: bytes, rate: int) -> None: ...
-
-    def audio_clear(self, chat_id: str) -> None:
-        """What was not played yet is not to be played."""
-        ...
 
 
 class LiveSegments:
