@@ -18,7 +18,7 @@ from ..adk.event_parts import REQUEST_INPUT
 from ..adk.request.request_run import RunRequest
 from ..adk.session import Chat, MessageIds
 from ..adk.translate.history import replay
-from ..adk.translate.tool_parts import Records, recorded_chunk
+from ..adk.translate.tool_parts import recorded_chunk
 from ..adk.translate.translator import Translator
 from ..chunk_log import ChunkLog
 from ..errors import MalformedRequest, NotFound, OutputDoesNotFit, RequestTooLarge
@@ -26,7 +26,7 @@ from ..limits import Limits
 from ..loop_share import LoopShare
 from ..protocol import call_record
 from ..protocol.answers import Answer, decode_answers
-from ..protocol.call_record import CallKey, CallRecord, ChatKey, NotAllowed, State
+from ..protocol.call_record import CallKey, CallRecord, ChatKey, NotAllowed, Records, State
 from ..protocol.chunks import AnyChunk, Error, Start, encode_chunks, encode_json
 from ..protocol.digest import canonical_json
 from ..protocol.fold import MessageFold, UIMessage

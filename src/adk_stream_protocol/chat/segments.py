@@ -11,12 +11,11 @@ from ..adk.calls.session_calls import SessionCall, calls_made, find_session_call
 from ..adk.request.request_run import RequestRun, RunRequest
 from ..adk.run_config import effective_run_config
 from ..adk.session import Chat, MessageIds, find_event, message_id_of
-from ..adk.translate.tool_parts import Records
 from ..adk.translate.translator import Translator
 from ..chunk_log import ChunkLog
 from ..limits import Limits
 from ..protocol.answers import Answer
-from ..protocol.call_record import CallKey, ChatKey
+from ..protocol.call_record import CallKey, ChatKey, Records
 from ..protocol.chunks import SdkVersion
 from ..protocol.messages import ApprovalStyle
 from ..store.base import Store, load_results

@@ -5,6 +5,7 @@ browser's output, and before that, if it is to be approved, for the person. What
 what the table allows is guarded here: who decides, in time, on which arguments, and which run holds the call.
 """
 
+from collections.abc import Mapping
 from enum import StrEnum
 from typing import Any, Literal, NamedTuple
 
@@ -148,6 +149,10 @@ class CallRecord(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     def is_answered(self) -> bool:
         """Whether whoever was asked has had their say: a person about a tool of ours, the browser about its own."""
         return self.is_decided if self.executor == "server" else self.is_final
+
+
+Records = Mapping[CallKey, CallRecord]
+"""What is recorded of a chat's calls."""
 
 
 class NotAllowed(Exception):

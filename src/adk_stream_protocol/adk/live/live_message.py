@@ -10,12 +10,11 @@ from google.adk.events import Event
 from google.genai import types
 
 from ...chunk_log import ChunkLog
-from ...protocol.call_record import CallKey
+from ...protocol.call_record import CallKey, Records
 from ...protocol.chunks import AnyChunk, encode_chunks
 from ...protocol.replay import VOICE
 from ..calls.outcomes import as_response
 from ..session import MessageIds
-from ..translate.tool_parts import Records
 from ..translate.translator import Translator
 
 _AS_USUAL = MessageIds(user_message_id=None, message_id=None)

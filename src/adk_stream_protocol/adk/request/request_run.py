@@ -17,7 +17,7 @@ from google.genai import types
 from ...chunk_log import ChunkLog
 from ...limits import Limits
 from ...protocol.answers import CONFIRMATION
-from ...protocol.call_record import CallKey
+from ...protocol.call_record import CallKey, Records
 from ...protocol.chunks import AnyChunk, encode_chunks
 from ..calls.leased_chat import LeasedChat
 from ..calls.session_calls import open_questions
@@ -25,7 +25,6 @@ from ..event_parts import as_dict, is_frameworks_own
 from ..failures import public_failure_text
 from ..session import Chat, MessageIds, find_repeated
 from ..title import title_of
-from ..translate.tool_parts import Records
 from ..translate.translator import Translator
 
 logger = logging.getLogger(__name__)

@@ -12,13 +12,12 @@ from google.adk.events import Event
 from google.genai import types
 
 from ...loop_share import LoopShare
-from ...protocol.call_record import CallRecord
+from ...protocol.call_record import CallRecord, Records
 from ...protocol.chunks import AnyChunk
 from ...protocol.fold import MessageFold, Part, UIMessage
 from ..event_parts import data_file, is_said
 from ..request.request_run import last_words
 from ..session import Chat, MessageIds, kept_events, message_id_of, user_message_id_of
-from .tool_parts import Records
 from .translator import ArtifactFile, Translator
 
 Files = dict[str, ArtifactFile] | None

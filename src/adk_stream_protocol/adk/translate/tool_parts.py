@@ -3,13 +3,13 @@
 A record outranks an event. Each method that needs records gets them: there is no copy here that could be out of date.
 """
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
 from ...protocol.answers import CONFIRMATION
-from ...protocol.call_record import CallKey, CallRecord, State
+from ...protocol.call_record import CallKey, CallRecord, Records, State
 from ...protocol.chunks import AnyChunk, ProviderMetadata, ToolOutputAvailable, ToolOutputError
 from ...protocol.digest import has_large_integer, shown_arguments
 from ...protocol.messages import ApprovalStyle
@@ -18,7 +18,6 @@ from ..calls.outcomes import recorded_response, refusal_text
 from ..calls.policy import is_for_people
 from ..event_parts import as_dict
 
-Records = Mapping[CallKey, CallRecord]
 NO_RECORDS: Records = {}
 
 _NO_CALL = CallKey("", "")

@@ -12,7 +12,7 @@ from google.adk.events import Event
 from google.genai import types
 
 from ...protocol.answers import CONFIRMATION
-from ...protocol.call_record import CallKey
+from ...protocol.call_record import CallKey, Records
 from ...protocol.chunks import AnyChunk, File, FinishReason, ProviderMetadata, ReasoningDelta, SdkVersion, TextDelta
 from ...protocol.messages import ApprovalStyle
 from ...protocol.writer import STOPPED, ChunkWriter, TextKind
@@ -38,7 +38,7 @@ from ..failures import public_failure_text
 from .sources import Sources
 from .spoken_text import SpokenText
 from .tool_arguments import StreamedArguments
-from .tool_parts import NO_RECORDS, Records, ToolParts
+from .tool_parts import NO_RECORDS, ToolParts
 from .usage import Usage
 
 _TEXT_KINDS: tuple[TextKind, ...] = ("text", "reasoning")
