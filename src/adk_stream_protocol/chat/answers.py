@@ -25,7 +25,7 @@ from ..errors import MalformedRequest, NotFound, OutputDoesNotFit, RequestTooLar
 from ..limits import Limits
 from ..loop_share import LoopShare
 from ..protocol import call_record
-from ..protocol.answers import Answer, decode_answers
+from ..protocol.answers import CallAnswer, decode_answers
 from ..protocol.call_record import CallKey, CallRecord, ChatKey, NotAllowed, Records, State
 from ..protocol.chunks import AnyChunk, Error, Start, encode_chunks, encode_json
 from ..protocol.digest import canonical_json
@@ -46,7 +46,7 @@ class Answered:
     """Answers to calls of one message."""
 
     message_id: str
-    answers: Sequence[Answer[SessionCall]]
+    answers: Sequence[CallAnswer[SessionCall]]
     open_calls: frozenset[CallKey]
     """Those of their calls that have no result yet. None: the client asks again what it could know."""
     changes: Sequence[Change]
@@ -99,7 +99,7 @@ async def with_results(
     return [replace(call, record=records.get(call.key, call.record)) for call in calls]
 
 
-def _is_another_output(answer: Answer[SessionCall], records: Records) -> bool:
+def _is_another_output(answer: CallAnswer[SessionCall], records: Records) -> bool:
     """Another output for a call that has one. To send the same again is to ask what became of it."""
     call = answer.asked
     if answer.result is None or call.record.state is not State.DONE or not call.has_result:
@@ -107,7 +107,7 @@ def _is_another_output(answer: Answer[SessionCall], records: Records) -> bool:
     return canonical_json(answer.result) != canonical_json(records[call.key].result)
 
 
-def _check_output(answer: Answer[SessionCall], limits: Limits) -> None:
+def _check_output(answer: CallAnswer[SessionCall], limits: Limits) -> None:
     if answer.asked.record.is_final:
         return
     if len(encode_json([answer.result, answer.payload])) > limits.max_output_bytes:
@@ -124,7 +124,7 @@ def _check_output(answer: Answer[SessionCall], limits: Limits) -> None:
         raise OutputDoesNotFit
 
 
-async def _changes(store: Store, answer: Answer[SessionCall], now: float, browser_s: float) -> list[Change]:
+async def _changes(store: Store, answer: CallAnswer[SessionCall], now: float, browser_s: float) -> list[Change]:
     found = answer.asked.record
     user = found.chat.user_id
     steps = [found]
@@ -214,7 +214,7 @@ async def continue_message(
     leased: LeasedChat,
     translator: Translator,
     message: MessageToContinue,
-    answers: Sequence[Answer[SessionCall]],
+    answers: Sequence[CallAnswer[SessionCall]],
     **run_options: Any,
 ) -> tuple[ChunkLog, RunRequest] | None:
     """The next segment of a message, in which ADK is told what is recorded; None if it has been told.
@@ -306,7 +306,7 @@ def _as_if_unanswered(records: Records, calls: Collection[CallKey]) -> dict[Call
     return {key: unanswered(found) if key in calls else found for key, found in records.items()}
 
 
-def known_outputs(answers: Sequence[Answer[SessionCall]], records: Mapping[CallKey, CallRecord]) -> set[CallKey]:
+def known_outputs(answers: Sequence[CallAnswer[SessionCall]], records: Mapping[CallKey, CallRecord]) -> set[CallKey]:
     """The calls whose recorded output these answers have brought."""
     return {
         answer.asked.key

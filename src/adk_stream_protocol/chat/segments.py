@@ -14,7 +14,7 @@ from ..adk.session import Chat, MessageIds, find_event, message_id_of
 from ..adk.translate.translator import Translator
 from ..chunk_log import ChunkLog
 from ..limits import Limits
-from ..protocol.answers import Answer
+from ..protocol.answers import CallAnswer
 from ..protocol.call_record import CallKey, ChatKey, Records
 from ..protocol.chunks import SdkVersion
 from ..protocol.messages import ApprovalStyle
@@ -46,7 +46,7 @@ class Asked:
     message_id: str
     start_id: str
     prepared: Prepared
-    answers: Sequence[Answer[SessionCall]] = ()
+    answers: Sequence[CallAnswer[SessionCall]] = ()
     sdk_version: SdkVersion | None = None
     approval_style: ApprovalStyle | None = None
 
