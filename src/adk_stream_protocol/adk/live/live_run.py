@@ -36,7 +36,7 @@ from .live_segments import LiveListener, LiveSegments
 logger = logging.getLogger(__name__)
 
 SUPERSEDED = "superseded: the user wrote something else instead"
-STOPPED = "the user stopped the session"
+STOPPED_BY_USER = "the user stopped the session"
 ENDED = "the session has ended"
 
 _STOP_GRACE_S = 1
@@ -219,7 +219,7 @@ class LiveRun:
         for message in list(self._segments.messages.values()):
             for call in list(message.waiting):
                 try:
-                    await self._services.refuse(call, STOPPED)
+                    await self._services.refuse(call, STOPPED_BY_USER)
                 except StoreUnavailable:  # then it stays pending, and nothing runs without the record
                     logger.error("a call that was stopped is still pending")
         self._segments.tell_news()
