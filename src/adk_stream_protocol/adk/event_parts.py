@@ -2,6 +2,7 @@
 
 import base64
 from collections.abc import Mapping
+from dataclasses import dataclass
 from ipaddress import ip_address
 from typing import Any, cast
 from urllib.parse import urlsplit
@@ -164,6 +165,14 @@ def _is_loopback(host: str) -> bool:
         return host == "localhost" or ip_address(host).is_loopback
     except ValueError:
         return False
+
+
+@dataclass(frozen=True)
+class ArtifactFile:
+    """Where the client finds an artifact."""
+
+    url: str
+    media_type: str
 
 
 def data_file(data: bytes | None, media_type: str | None) -> File:

@@ -15,10 +15,10 @@ from ...loop_share import LoopShare
 from ...protocol.call_record import CallRecord, Records
 from ...protocol.chunks import AnyChunk
 from ...protocol.fold import MessageFold, Part, UIMessage
-from ..event_parts import data_file, is_said
+from ..event_parts import ArtifactFile, data_file, is_said
 from ..request.request_run import last_words
 from ..session import Chat, MessageIds, kept_events, message_id_of, user_message_id_of
-from .translator import ArtifactFile, Translator
+from .translator import Translator
 
 Files = dict[str, ArtifactFile] | None
 

@@ -22,6 +22,7 @@ from ..event_parts import (
     FINISH_REASONS,
     REQUEST_INPUT,
     TURN_ENDS,
+    ArtifactFile,
     ControlFlow,
     as_dict,
     auth_request,
@@ -42,14 +43,6 @@ from .tool_parts import NO_RECORDS, ToolParts
 from .usage import Usage
 
 _TEXT_KINDS: tuple[TextKind, ...] = ("text", "reasoning")
-
-
-@dataclass(frozen=True)
-class ArtifactFile:
-    """Where the client finds an artifact."""
-
-    url: str
-    media_type: str
 
 
 @dataclass(eq=False)
