@@ -26,7 +26,7 @@ from ..calls.leased_chat import LeasedChat
 from ..calls.resumption import answer_event, response_part
 from ..event_parts import is_said
 from ..failures import public_failure_text
-from ..request.request_run import LEASE_LOST, RESTARTING, half_said_events, last_words, log_failure
+from ..request.request_run import LEASE_LOST, RESTARTING, half_said_events, log_failure
 from ..runner import lift_frame_limit
 from ..session import Chat
 from .input_queue import LiveInput
@@ -362,7 +362,7 @@ class LiveRun:
             await self._services.let_go()  # before the last chunk: a client may send its next turn at once
             for message in self._segments.messages.values():
                 if message.log is not None:
-                    message.close(last_words(message.translator, self._leased.records, self._ended_by, self._failure))
+                    message.close(message.translator.end(self._leased.records, self._ended_by, self._failure))
             self.has_ended.set()
 
     async def _keep_what_was_said(self) -> None:

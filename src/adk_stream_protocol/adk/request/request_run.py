@@ -17,7 +17,7 @@ from google.genai import types
 from ...chunk_log import ChunkLog
 from ...limits import Limits
 from ...protocol.answers import CONFIRMATION
-from ...protocol.call_record import CallKey, Records
+from ...protocol.call_record import CallKey
 from ...protocol.chunks import AnyChunk, encode_chunks
 from ..calls.leased_chat import LeasedChat
 from ..calls.session_calls import open_questions
@@ -214,7 +214,7 @@ class RequestRun:
         if self._unread_timer is not None:
             self._unread_timer.cancel()
         self._leased.lose_calls()
-        self._write(last_words(self._translator, self._leased.records, self._ended_by, self._failure))
+        self._write(self._translator.end(self._leased.records, self._ended_by, self._failure))
         self.log.close()
         self.has_ended.set()
 
@@ -335,18 +335,6 @@ def half_said_events(translator: Translator, ids: MessageIds, invocation_id: str
         )
         for author, branch, parts in half_said
     ]
-
-
-def last_words(translator: Translator, records: Records, ended_by: str | None, failure: str | None) -> list[AnyChunk]:
-    """How a stream ends: by itself, by a stop, by a failure, or by a limit. What is recorded is told in any case."""
-    recorded = translator.tools.end_recorded(records)
-    if ended_by is None:
-        return [*recorded, *translator.finish(records=records)]
-    if ended_by == "stop":
-        return [*recorded, *translator.abort(records=records)]
-    if failure is not None:
-        return [*recorded, *translator.fail(failure, records=records)]
-    return [*recorded, *translator.finish(ended_by, records=records)]
 
 
 def log_failure(error: Exception, segment: str) -> None:

@@ -16,7 +16,6 @@ from ...protocol.call_record import CallRecord, Records
 from ...protocol.chunks import AnyChunk
 from ...protocol.fold import MessageFold, Part, UIMessage
 from ..event_parts import ArtifactFile, data_file, is_said
-from ..request.request_run import last_words
 from ..session import Chat, MessageIds, kept_events, message_id_of, user_message_id_of
 from .translator import Translator
 
@@ -42,7 +41,7 @@ class _AssistantMessage:
             self._fold.feed(chunk)
 
     def message(self) -> UIMessage:
-        for chunk in last_words(self._translator, self._records, self._ended_by, self._failure):
+        for chunk in self._translator.end(self._records, self._ended_by, self._failure):
             self._fold.feed(chunk)
         for part in self._fold.parts:
             record = (
@@ -80,7 +79,7 @@ async def replay_to_its_end(
         await share.give_way()
         if message_id_of(event) == message_id and (ids := MessageIds.of(event)).message_id and ids.ended_by:
             last = ids
-    return [*chunks, *last_words(translator, records, last.ended_by, last.failure)]
+    return [*chunks, *translator.end(records, last.ended_by, last.failure)]
 
 
 async def _replayed(

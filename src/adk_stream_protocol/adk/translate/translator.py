@@ -147,6 +147,17 @@ class Translator:
     def abort(self, *, records: Records = NO_RECORDS) -> list[AnyChunk]:
         return [*self.tools.settle(records), *self._writer.abort()]
 
+    def end(self, records: Records, ended_by: str | None, failure: str | None) -> list[AnyChunk]:
+        """The end of a run: its own (None), a stop, a failure, or a limit. Recorded outcomes are emitted in any case."""
+        recorded = self.tools.end_recorded(records)
+        if ended_by is None:
+            return [*recorded, *self.finish(records=records)]
+        if ended_by == "stop":
+            return [*recorded, *self.abort(records=records)]
+        if failure is not None:
+            return [*recorded, *self.fail(failure, records=records)]
+        return [*recorded, *self.finish(ended_by, records=records)]
+
     def delegate(self, call_id: str) -> list[AnyChunk]:
         """An agent that runs as this tool is about to ask the client, in a step of its own."""
         wire_id = self._wire_ids.get(call_id, "")
