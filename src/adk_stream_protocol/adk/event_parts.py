@@ -12,7 +12,7 @@ from google.genai import types
 
 from ..protocol.answers import CONFIRMATION
 from ..protocol.chunks import File, FinishReason
-from ..protocol.writer import TextKind
+from ..protocol.stream import TextKind
 
 METADATA_KEY = "adk_stream"
 """Under which we keep our own notes in the metadata of events."""

@@ -17,8 +17,8 @@ from ..adk.calls.session_calls import Events, SessionCall, find_session_calls
 from ..adk.event_parts import REQUEST_INPUT
 from ..adk.request.request_run import RunRequest
 from ..adk.session import Chat, MessageIds
+from ..adk.translate.call_parts import recorded_chunk
 from ..adk.translate.history import replay
-from ..adk.translate.tool_parts import recorded_chunk
 from ..adk.translate.translator import Translator
 from ..chunk_log import ChunkLog
 from ..errors import MalformedRequest, NotFound, OutputDoesNotFit, RequestTooLarge

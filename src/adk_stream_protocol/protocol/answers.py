@@ -1,8 +1,8 @@
 """From what a client posts about calls to answers that count.
 
 Clients say the same thing in many ways: a tool's part with an approval, an answered confirmation tool, results in a
-user's message. All of them become one `CallAnswer`. What does not fit a call that the client was asked about is ignored:
-an invented id, a call of the server's own, other arguments than the client was shown, an `approved` that is not a
+user's message. All of them become one `CallAnswer`. Whatever does not fit a call that the client was asked about is
+ignored: an invented id, a call of the server's own, other arguments than were shown, an `approved` that is not a
 boolean.
 """
 

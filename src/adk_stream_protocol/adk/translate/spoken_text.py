@@ -8,7 +8,7 @@ became a code part), may go on after it, or may be another text altogether (a ca
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from ...protocol.writer import TextKind
+from ...protocol.stream import TextKind
 
 
 @dataclass(slots=True)

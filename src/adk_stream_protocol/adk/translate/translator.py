@@ -15,7 +15,7 @@ from ...protocol.answers import CONFIRMATION
 from ...protocol.call_record import CallKey, Records
 from ...protocol.chunks import AnyChunk, File, FinishReason, ProviderMetadata, ReasoningDelta, SdkVersion, TextDelta
 from ...protocol.messages import ApprovalStyle
-from ...protocol.writer import STOPPED, ChunkWriter, TextKind
+from ...protocol.stream import STOPPED, ChunkWriter, TextKind
 from ..event_parts import (
     ABORTED,
     CREDENTIAL,
@@ -36,10 +36,10 @@ from ..event_parts import (
     text_kind,
 )
 from ..failures import public_failure_text
+from .call_parts import NO_RECORDS, CallParts
 from .sources import Sources
 from .spoken_text import SpokenText
 from .tool_arguments import StreamedArguments
-from .tool_parts import NO_RECORDS, ToolParts
 from .usage import Usage
 
 _TEXT_KINDS: tuple[TextKind, ...] = ("text", "reasoning")
@@ -83,7 +83,7 @@ class Translator:
     ) -> None:
         self._writer = ChunkWriter(sdk_version=sdk_version)
         style = approval_style or ("confirmation-tool" if sdk_version == 5 else "approval-request")
-        self.tools = ToolParts(self._writer, style)
+        self.tools = CallParts(self._writer, style)
         self._root_author = root_author
         self._send_state = send_state
         self._send_nodes = send_nodes
@@ -131,10 +131,10 @@ class Translator:
         out: list[AnyChunk] = []
         for call_id in self._delegated:
             # An agent at work on a task has asked the user back; or a tool is at work beside the conversation.
-            if self._writer.can_take_result(call_id) and not self.tools.is_to_be_asked(call_id, records):
-                out += self._writer.tool_output(call_id, {"status": "pending"}, preliminary=True)
+            if self._writer.tools.can_take_result(call_id) and not self.tools.is_to_be_asked(call_id, records):
+                out += self._writer.tools.output(call_id, {"status": "pending"}, preliminary=True)
         out += self.tools.settle(records)
-        reason = "tool-calls" if self._writer.awaits_results else self._finish_reason or "stop"
+        reason = "tool-calls" if self._writer.tools.awaits_results else self._finish_reason or "stop"
         metadata = self._usage.metadata()
         if self._interrupted:
             metadata = {**(metadata or {}), "interrupted": True}
@@ -148,7 +148,7 @@ class Translator:
         return [*self.tools.settle(records), *self._writer.abort()]
 
     def end(self, records: Records, ended_by: str | None, failure: str | None) -> list[AnyChunk]:
-        """The end of a run: its own (None), a stop, a failure, or a limit. Recorded outcomes are emitted in any case."""
+        """The end of a run: its own (None), a stop, a failure, or a limit. Recorded outcomes are always emitted."""
         recorded = self.tools.end_recorded(records)
         if ended_by is None:
             return [*recorded, *self.finish(records=records)]
@@ -161,10 +161,10 @@ class Translator:
     def delegate(self, call_id: str) -> list[AnyChunk]:
         """An agent that runs as this tool is about to ask the client, in a step of its own."""
         wire_id = self._wire_ids.get(call_id, "")
-        if not self._writer.can_take_result(wire_id) or wire_id in self._delegated:
+        if not self._writer.tools.can_take_result(wire_id) or wire_id in self._delegated:
             return []
         self.works_on(call_id)
-        return self._writer.tool_output(wire_id, {"status": "pending"}, preliminary=True)
+        return self._writer.tools.output(wire_id, {"status": "pending"}, preliminary=True)
 
     def works_on(self, call_id: str) -> None:
         """The segment will end while the server is at this call."""
@@ -319,7 +319,7 @@ class Translator:
             elif is_atomic(part) and not self._repeats(speaker):
                 out += self._atomic(speaker, part)
         for call_id in speaker.shown_calls:  # streamed, but the aggregate does not know them
-            out += self._writer.tool_input_error(speaker.wire_ids[call_id], "The call was not completed.")
+            out += self._writer.tools.input_error(speaker.wire_ids[call_id], "The call was not completed.")
         speaker.shown_calls.clear()
         speaker.shown_parts = 0
         speaker.call_since_text = False
@@ -352,7 +352,7 @@ class Translator:
                 out += self._writer.tool_input_start(self._new_wire_id(speaker, piece.call_id), piece.name)
                 speaker.shown_calls.add(piece.call_id)
             if piece.text:
-                out += self._writer.tool_input_delta(speaker.wire_ids[piece.call_id], piece.text)
+                out += self._writer.tools.input_delta(speaker.wire_ids[piece.call_id], piece.text)
         return out
 
     def _tool_call(self, event: Event, speaker: _Speaker, call: types.FunctionCall, records: Records) -> list[AnyChunk]:
@@ -385,7 +385,7 @@ class Translator:
     def _new_wire_id(self, speaker: _Speaker, call_id: str) -> str:
         """The call's id, unless an earlier call of the message has it: LiteLLM's fall back to "0" in every step."""
         wire_id, count = call_id, 1
-        while self._writer.knows_call(wire_id):
+        while self._writer.tools.knows(wire_id):
             count += 1
             wire_id = f"{call_id}-{count}"
         speaker.wire_ids[call_id] = self._wire_ids[call_id] = wire_id
@@ -396,7 +396,7 @@ class Translator:
     ) -> list[AnyChunk]:
         original_id = str(as_dict(question.get("originalFunctionCall")).get("id"))
         wire_id = speaker.wire_ids.get(original_id)
-        if wire_id is None or not self._writer.can_take_result(wire_id):  # asked for a call of another message
+        if wire_id is None or not self._writer.tools.can_take_result(wire_id):  # asked for a call of another message
             return []
         return self.tools.ask(wire_id, approval_id, question, records)
 
@@ -409,7 +409,7 @@ class Translator:
             speaker = self._speaker(event)
             speaker.said.forget()
             call_id = speaker.wire_ids.get(result.id or "") or self._wire_ids.get(result.id or "")
-            if call_id is None or not self._writer.can_take_result(call_id):
+            if call_id is None or not self._writer.tools.can_take_result(call_id):
                 continue  # a hidden call's, another message's, or a second result
             if result.id in event.actions.requested_tool_confirmations:
                 continue  # a placeholder: the real result follows the person's answer
@@ -419,7 +419,7 @@ class Translator:
             if event.error_code == ABORTED:
                 # ADK seals open calls, not always in time to tell: say it as the writer does
                 told = self.tools.recorded_end(call_id, records, results)
-                out += self._writer.tool_error(call_id, STOPPED, closing=results) if told is None else told
+                out += self._writer.tools.error(call_id, STOPPED, closing=results) if told is None else told
                 continue
             recorded = self.tools.result(call_id, records, results)
             out += self._tool_result(event, call_id, result, results) if recorded is None else recorded
@@ -430,9 +430,9 @@ class Translator:
     ) -> list[AnyChunk]:
         response = result.response or {}
         if response.keys() == {"error"}:
-            return self._writer.tool_error(call_id, str(response["error"]), closing=closing)
+            return self._writer.tools.error(call_id, str(response["error"]), closing=closing)
         is_progress = self.tools.outlives_the_run(call_id) and event.author != "user"
-        out = self._writer.tool_output(call_id, response, preliminary=is_progress, closing=closing)
+        out = self._writer.tools.output(call_id, response, preliminary=is_progress, closing=closing)
         for media in result.parts or ():
             if media.inline_data is not None:
                 out += self._writer.part(data_file(media.inline_data.data, media.inline_data.mime_type))
@@ -487,7 +487,7 @@ class Translator:
         call_id = self._new_wire_id(speaker, given_id or f"{name}-{self._code_count}")
         speaker.open_code.append(call_id)
         out = self._writer.tool_input_start(call_id, name, provider_executed=True, dynamic=True)
-        return [*out, *self._writer.tool_input_available(call_id, arguments)]
+        return [*out, *self._writer.tools.input_available(call_id, arguments)]
 
     def _code_result(self, speaker: _Speaker, result: types.CodeExecutionResult) -> list[AnyChunk]:
         outcome = result.outcome.value if result.outcome else "OUTCOME_UNSPECIFIED"
@@ -500,7 +500,7 @@ class Translator:
         if call_id is None:
             return []
         speaker.open_code.remove(call_id)
-        return self._writer.tool_output(call_id, output)
+        return self._writer.tools.output(call_id, output)
 
     # -- the rest of an event -----------------------------------------------------------------------------------------
 

@@ -13,7 +13,7 @@ from ...protocol.call_record import CallKey, CallRecord, Records, State
 from ...protocol.chunks import AnyChunk, ProviderMetadata, ToolOutputAvailable, ToolOutputError
 from ...protocol.digest import has_large_integer, shown_arguments
 from ...protocol.messages import ApprovalStyle
-from ...protocol.writer import ChunkWriter
+from ...protocol.stream import ChunkWriter
 from ..calls.outcomes import recorded_response, refusal_text
 from ..calls.policy import is_for_people
 from ..event_parts import as_dict
@@ -25,7 +25,7 @@ _GIVEN_TO_BROWSER = (State.APPROVED, State.DONE)
 
 
 @dataclass(slots=True)
-class _ToolPart:
+class _CallPart:
     wire_id: str
     call: CallKey
     outlives_run: bool = False
@@ -41,14 +41,14 @@ class _ToolPart:
     """The client has its result: it has sent it itself, or was told it before."""
 
 
-class ToolParts:
+class CallParts:
     def __init__(self, writer: ChunkWriter, style: ApprovalStyle) -> None:
         self._writer = writer
         self._style = style
-        self._parts: dict[str, _ToolPart] = {}
+        self._parts: dict[str, _CallPart] = {}
         self._calls: set[CallKey] = set()
-        self._asked: dict[str, _ToolPart] = {}  # by the ids under which people were asked
-        self._open: dict[str, _ToolPart] = {}  # those that may still get a result, and perhaps others
+        self._asked: dict[str, _CallPart] = {}  # by the ids under which people were asked
+        self._open: dict[str, _CallPart] = {}  # those that may still get a result, and perhaps others
         self._questions: dict[str, dict[str, Any]] = {}  # of the confirmation tool, by their ids, not sent yet
 
     # -- calls --------------------------------------------------------------------------------------------------------
@@ -67,10 +67,10 @@ class ToolParts:
         if key in self._calls:
             key = _NO_CALL  # what is recorded under this id is another call
         self._calls.add(key)
-        self._parts[wire_id] = self._open[wire_id] = _ToolPart(wire_id, key, outlives_run, is_input_request)
+        self._parts[wire_id] = self._open[wire_id] = _CallPart(wire_id, key, outlives_run, is_input_request)
         if outlives_run or has_large_integer(arguments):
-            return self._writer.tool_deferred(wire_id, arguments, metadata)
-        return self._writer.tool_input_available(wire_id, arguments, metadata=metadata)
+            return self._writer.tools.defer(wire_id, arguments, metadata)
+        return self._writer.tools.input_available(wire_id, arguments, metadata=metadata)
 
     def outlives_the_run(self, wire_id: str) -> bool:
         part = self._parts.get(wire_id)
@@ -94,10 +94,10 @@ class ToolParts:
         if part.is_undecided:
             return []
         part.is_undecided = part.is_servers = True
-        out = self._writer.tool_to_server(wire_id, is_asked=True) if self._writer.is_deferred(wire_id) else []
+        out = self._writer.tools.to_server(wire_id, is_asked=True) if self._writer.tools.is_deferred(wire_id) else []
         return [*out, *self._request(part, approval_id, question, records)]
 
-    def _request(self, part: _ToolPart, approval_id: str, question: dict[str, Any], records: Records) -> list[AnyChunk]:
+    def _request(self, part: _CallPart, approval_id: str, question: dict[str, Any], records: Records) -> list[AnyChunk]:
         part.approval_id = approval_id
         confirmation = as_dict(question.get("toolConfirmation"))
         if not is_for_people(confirmation.get("hint")):
@@ -106,7 +106,7 @@ class ToolParts:
         self._asked.setdefault(approval_id, part)
         if self._style == "confirmation-tool":
             self._questions[approval_id] = shown_arguments(question)
-            return self._writer.tool_awaits_client(part.wire_id)
+            return self._writer.tools.asked_elsewhere(part.wire_id)
         record = records.get(part.call)
         hint = record.hint if record is not None and is_for_people(record.hint) else None
         about: dict[str, Any] = {
@@ -115,7 +115,7 @@ class ToolParts:
             "deadline": _deadline(record),
         }
         about = {name: value for name, value in about.items() if value is not None}
-        out = self._writer.tool_approval_request(part.wire_id, approval_id, reason=about.get("hint"), descriptor=about)
+        out = self._writer.tools.approval_request(part.wire_id, approval_id, reason=about.get("hint"), descriptor=about)
         return [*out, *self._writer.data("approval", about, id=approval_id)]
 
     def settle(self, records: Records) -> list[AnyChunk]:
@@ -127,8 +127,8 @@ class ToolParts:
             *self._ask_with_tool(records),
         ]
 
-    def _still_open(self) -> list[_ToolPart]:
-        self._open = {id: part for id, part in self._open.items() if self._writer.can_take_result(id)}
+    def _still_open(self) -> list[_CallPart]:
+        self._open = {id: part for id, part in self._open.items() if self._writer.tools.can_take_result(id)}
         return list(self._open.values())
 
     def before_results(self, wire_ids: Iterable[str], records: Records) -> list[AnyChunk]:
@@ -143,49 +143,49 @@ class ToolParts:
             *self._ask_with_tool(records),
         ]
 
-    def _was_asked_live(self, part: _ToolPart, records: Records) -> bool:
+    def _was_asked_live(self, part: _CallPart, records: Records) -> bool:
         record = records.get(part.call)
         return part.approval_id is None and record is not None and record.approval_id is not None
 
-    def _ask_recorded(self, parts: Iterable[_ToolPart], records: Records) -> list[AnyChunk]:
+    def _ask_recorded(self, parts: Iterable[_CallPart], records: Records) -> list[AnyChunk]:
         out: list[AnyChunk] = []
         for part in parts:
-            can_be_asked = not part.outlives_run and self._writer.can_take_result(part.wire_id)
+            can_be_asked = not part.outlives_run and self._writer.tools.can_take_result(part.wire_id)
             if can_be_asked and self._was_asked_live(part, records):
                 out += self._ask_as_recorded(part, records[part.call], records)
         return out
 
-    def _ask_as_recorded(self, part: _ToolPart, record: CallRecord, records: Records) -> list[AnyChunk]:
+    def _ask_as_recorded(self, part: _CallPart, record: CallRecord, records: Records) -> list[AnyChunk]:
         return self.ask(part.wire_id, record.approval_id or "", _question(record), records)
 
-    def _settle_deferred(self, parts: Iterable[_ToolPart], records: Records) -> list[AnyChunk]:
+    def _settle_deferred(self, parts: Iterable[_CallPart], records: Records) -> list[AnyChunk]:
         out: list[AnyChunk] = []
         for part in parts:
-            if not self._writer.is_deferred(part.wire_id):
+            if not self._writer.tools.is_deferred(part.wire_id):
                 continue
             record = records.get(part.call)
             if not part.outlives_run:  # held for its large integers; nobody was asked about it
-                out += self._writer.tool_to_server(part.wire_id)
+                out += self._writer.tools.to_server(part.wire_id)
                 continue
             if record is not None and record.executor == "server":
                 out += self._ask_as_recorded(part, record, records)
             elif record is not None:
                 out += self._hand_over(part, record, records)
             elif part.is_input_request:
-                out += self._writer.tool_to_client(part.wire_id)
+                out += self._writer.tools.to_client(part.wire_id)
             # else: nobody could answer what is not recorded
         return out
 
-    def _hand_over(self, part: _ToolPart, record: CallRecord, records: Records) -> list[AnyChunk]:
+    def _hand_over(self, part: _CallPart, record: CallRecord, records: Records) -> list[AnyChunk]:
         if record.approval_id is None:
-            return self._writer.tool_to_client(part.wire_id)
+            return self._writer.tools.to_client(part.wire_id)
         question = _question(record)
         if self._style == "confirmation-tool":
-            out = self._writer.tool_to_client(part.wire_id)
+            out = self._writer.tools.to_client(part.wire_id)
             return [*out, *self._request(part, record.approval_id, question, records)]
         out = self._request(part, record.approval_id, question, records)
         # In a message of the past the answer is known.
-        return [*out, *self._writer.tool_to_client(part.wire_id)] if record.state in _GIVEN_TO_BROWSER else out
+        return [*out, *self._writer.tools.to_client(part.wire_id)] if record.state in _GIVEN_TO_BROWSER else out
 
     def _ask_with_tool(self, records: Records) -> list[AnyChunk]:
         """All questions in one step of their own, when nothing else is open any more: in the calls' step the stock tool
@@ -193,10 +193,10 @@ class ToolParts:
         out = self._writer.new_step() if self._questions else []
         for approval_id, question in self._questions.items():
             out += self._writer.tool_input_start(approval_id, CONFIRMATION)
-            out += self._writer.tool_input_available(approval_id, question, awaits_client=True)
+            out += self._writer.tools.input_available(approval_id, question, awaits_client=True)
             record = self.asked_as(approval_id, records)
             if record is not None and record.approved is not None:
-                out += self._writer.tool_output(approval_id, _said(record))
+                out += self._writer.tools.output(approval_id, _said(record))
         self._questions.clear()
         return out
 
@@ -221,13 +221,13 @@ class ToolParts:
         out = self._writer.start(message_id)
         taken_up = [part for part in self._parts.values() if part.call in answered]
         for part in taken_up:  # the confirmation tool's own call
-            if part.approval_id is not None and self._writer.can_take_result(part.approval_id):
-                out += self._writer.tool_output_known(part.approval_id)
+            if part.approval_id is not None and self._writer.tools.can_take_result(part.approval_id):
+                out += self._writer.tools.output_known(part.approval_id)
         for part in taken_up:
             record = records.get(part.call)
             is_free = record is not None and record.executor == "browser" and record.state is State.APPROVED
             if is_free and part.outlives_run and self._style == "approval-request":
-                out += self._writer.tool_to_client(part.wire_id)
+                out += self._writer.tools.to_client(part.wire_id)
         return out
 
     def sent_by_client(self, records: Records, answered: Collection[CallKey]) -> list[AnyChunk]:
@@ -251,7 +251,7 @@ class ToolParts:
         if part is None:
             return None
         if part.is_known:
-            return self._writer.tool_output_known(wire_id, closing=closing)
+            return self._writer.tools.output_known(wire_id, closing=closing)
         record = records.get(part.call)
         if record is None:
             return None
@@ -265,18 +265,18 @@ class ToolParts:
         out = self._ask_recorded(parts, records)
         for part in parts:
             record = records.get(part.call)
-            if record is None or not self._writer.can_take_result(part.wire_id):
+            if record is None or not self._writer.tools.can_take_result(part.wire_id):
                 continue
             if record.is_final:
                 out += self._settle_deferred([part], records)
                 out += self._ended(part, record)
             elif part.is_servers and not part.is_undecided:
-                self._writer.tool_awaits_client(part.wire_id)
+                self._writer.tools.asked_elsewhere(part.wire_id)
         return out
 
-    def _ended(self, part: _ToolPart, record: CallRecord) -> list[AnyChunk]:
+    def _ended(self, part: _CallPart, record: CallRecord) -> list[AnyChunk]:
         if part.is_known:
-            return self._writer.tool_output_known(part.wire_id)
+            return self._writer.tools.output_known(part.wire_id)
         return self._recorded_result(part, record, ())
 
     def recorded_end(self, wire_id: str, records: Records, closing: Collection[str]) -> list[AnyChunk] | None:
@@ -287,13 +287,13 @@ class ToolParts:
             return None
         return self._recorded_result(part, record, closing)
 
-    def _recorded_result(self, part: _ToolPart, record: CallRecord, closing: Collection[str]) -> list[AnyChunk]:
+    def _recorded_result(self, part: _CallPart, record: CallRecord, closing: Collection[str]) -> list[AnyChunk]:
         if _is_denied(record):
-            return self._writer.tool_denied(part.wire_id, refusal_text(record), closing=closing)
+            return self._writer.tools.deny(part.wire_id, refusal_text(record), closing=closing)
         chunk = recorded_chunk(part.wire_id, record)
         if isinstance(chunk, ToolOutputError):
-            return self._writer.tool_error(part.wire_id, chunk.error_text, closing=closing)
-        return self._writer.tool_output(part.wire_id, chunk.output, closing=closing)
+            return self._writer.tools.error(part.wire_id, chunk.error_text, closing=closing)
+        return self._writer.tools.output(part.wire_id, chunk.output, closing=closing)
 
 
 def recorded_chunk(wire_id: str, record: CallRecord) -> ToolOutputAvailable | ToolOutputError:
