@@ -1,4 +1,4 @@
-"""ChunkWriter: a denial waits for the other calls of its step, and comes with them in the order of the calls."""
+"""ToolParts: a denial waits for the other calls of its step, and comes with them in the order of the calls."""
 
 import pytest
 

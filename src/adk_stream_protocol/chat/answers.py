@@ -166,7 +166,7 @@ async def encode_recorded_outcome(
     session = await chat.load()
     events = [*(session.events if session else []), *announced]
     chunks = await replay(translator, chat, events, taken.message_id, records)
-    message = await _folded([*chunks, *translator.tools.end_recorded(records)])
+    message = await _folded([*chunks, *translator.call_parts.end_recorded(records)])
     wire_ids = [answer.asked.wire_id for answer in taken.answers]
     shown = {part.get("toolCallId") for part in message["parts"]}
     gone = [answer.asked for answer in taken.answers if answer.asked.wire_id not in shown]
@@ -250,7 +250,7 @@ async def continue_message(
         outputs=resumption.outputs,
         **run_options,
     )
-    earlier += translator.tools.sent_by_client(records, taken_up)
+    earlier += translator.call_parts.sent_by_client(records, taken_up)
     return ChunkLog(_new_segment(), await _encoded(earlier)), request
 
 

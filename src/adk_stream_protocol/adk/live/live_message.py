@@ -86,7 +86,7 @@ class LiveMessage:
         named = start_id or self.message_id
         if self._is_started:
             chunks = self.translator.new_segment(named, records, answered, known_outputs)
-            by_client = encode_chunks(self.translator.tools.sent_by_client(records, answered))
+            by_client = encode_chunks(self.translator.call_parts.sent_by_client(records, answered))
         else:
             chunks = self.translator.start(named)
             by_client = []

@@ -18,8 +18,6 @@ from ..calls.outcomes import recorded_response, refusal_text
 from ..calls.policy import is_for_people
 from ..event_parts import as_dict
 
-NO_RECORDS: Records = {}
-
 _NO_CALL = CallKey("", "")
 _GIVEN_TO_BROWSER = (State.APPROVED, State.DONE)
 

@@ -44,9 +44,9 @@ class _AssistantMessage:
         for chunk in self._translator.end(self._records, self._ended_by, self._failure):
             self._fold.feed(chunk)
         for part in self._fold.parts:
-            record = (
-                self._translator.tools.asked_as(part["approval"]["id"], self._records) if "approval" in part else None
-            )
+            if "approval" not in part:
+                continue
+            record = self._translator.call_parts.asked_as(part["approval"]["id"], self._records)
             if record is not None and record.approved is not None:
                 _decide(part, record)
         return self._fold.message()
