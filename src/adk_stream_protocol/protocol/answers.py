@@ -1,4 +1,4 @@
-"""From what a client posts about calls to answers that count.
+"""Decode what a client posts about calls into answers.
 
 Clients say the same thing in many ways: a tool's part with an approval, an answered confirmation tool, results in a
 user's message. All of them become one `CallAnswer`. Whatever does not fit a call that the client was asked about is
@@ -49,7 +49,7 @@ class CallAnswer(Generic[_Asked]):
 
     @property
     def counts(self) -> bool:
-        """An output without an approval for a call that needs one says nothing."""
+        """An output without an approval does not count for a call that needs one."""
         return self.approved is not None or self.asked.record.state is not State.PENDING
 
 
@@ -62,7 +62,7 @@ def decode_answers(parts: Iterable[Part], asked: Sequence[_Asked]) -> list[CallA
     ended = {_text(part.get("toolCallId")) for part in parts if part.get("state") in _ENDED}
     for part in parts:
         decision = _decision(part, by_call, by_approval)
-        # A question stays answered in the client's message, also when the call that it was about has its result.
+        # The client's message keeps an answered question, even when the call that it was about has its result.
         if decision is not None and not (
             decision.asked.record.executor == "server" and decision.asked.wire_id in ended
         ):
@@ -79,7 +79,7 @@ def decode_answers(parts: Iterable[Part], asked: Sequence[_Asked]) -> list[CallA
 
 
 def _by_id(named: Iterable[tuple[str, _Asked]]) -> dict[str, _Asked]:
-    """Without ids that two calls have: nobody can tell which of them an answer means."""
+    """Without the ids that two calls share: it is not clear which of them an answer means."""
     found: dict[str, _Asked] = {}
     ambiguous: set[str] = set()
     for id, call in named:
@@ -108,7 +108,7 @@ def _decision(
     call = by_approval.get(_text(approval.get("id")))
     if call is None or call.wire_id != call_id or kind != call.record.tool:
         return None
-    # With a result the part tells of the past, unless it is the browser's: that may come with its approval.
+    # A part with a result is about the past. Only a browser's result may come together with its approval.
     states = ("approval-responded",) if call.record.executor == "server" else _ANSWERED_BY_BROWSER
     if state not in states or not _shows_what_was_asked(part.get("input"), call):
         return None
@@ -122,7 +122,7 @@ _ANSWERED_BY_BROWSER = ("approval-responded", "output-available", "output-error"
 def _decision_in_result(
     call_id: str, value: Any, by_call: Mapping[str, _Asked], by_approval: Mapping[str, _Asked]
 ) -> CallAnswer[_Asked] | None:
-    """Results in a user's message, for the confirmation's id or for the call's own."""
+    """A decision as a result in a user's message, under the confirmation's id or under the call's own."""
     said = _dict(value)
     if call_id in by_approval:
         word = said.get("approval")

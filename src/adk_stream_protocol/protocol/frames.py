@@ -1,7 +1,7 @@
 """The frames of a live session's WebSocket, both ways.
 
 Those of the AI SDK's own `WebSocketChatTransport` to the letter: a request is `send` or `resume`, its stream comes back
-as numbered `chunk`s and an `end`. Everything of ours travels under the request id "-", which stock clients pass over.
+as numbered `chunk`s and an `end`. Everything of ours travels under the request id "-", which stock clients ignore.
 docs/reference/websocket.md lists them all.
 """
 
@@ -17,14 +17,14 @@ from .messages import RequestBody, what_is_wrong
 
 OURS = "-"
 SUBPROTOCOL = "adk-stream.v1"
-"""Of clients that take and send voice as binary frames."""
+"""For clients that take and send voice as binary frames."""
 
 _NO_FRAME = "This is not a frame of docs/reference/websocket.md"
 _Fields = dict[str, Any] | None
 
 
 class _Frame(msgspec.Struct, frozen=True, tag_field="type", rename="camel"):
-    """What a client may send. Fields that nobody asked for are passed over."""
+    """What a client may send. Unknown fields are ignored."""
 
     request_id: str
 
@@ -38,13 +38,13 @@ class Send(_Frame, frozen=True, tag="send"):
     body: _Fields = None
 
     def request(self) -> RequestBody:
-        """As an HTTP request would say it."""
+        """The same as the body of an HTTP request."""
         said = {**(self.body or {}), "id": self.id, "trigger": self.trigger, "messageId": self.message_id}
         try:
             request = msgspec.json.decode(msgspec.json.encode(said), type=RequestBody)
         except msgspec.ValidationError as error:
             raise MalformedRequest(f"{_NO_FRAME}: {what_is_wrong(error, 'body')}.") from None
-        if request.messages is None:  # a transport of the application's own may send the one that counts, in the body
+        if request.messages is None:  # an application's own transport may send the one that counts in the body
             request.messages = self.messages
         return request
 
@@ -102,7 +102,7 @@ _decoder = msgspec.json.Decoder(OfficialFrame | OwnFrame)
 
 
 class FrameHead(msgspec.Struct, rename="camel"):
-    """As much of a frame as tells whom its refusal goes to."""
+    """The field that says which request a refusal belongs to."""
 
     request_id: str = OURS
 
@@ -122,7 +122,7 @@ def decode_frame(text: str | bytes) -> OfficialFrame | OwnFrame:
 
 
 def decode_request_id(text: str | bytes) -> str:
-    """Whom the refusal of a frame goes to that could not be read."""
+    """The request that a frame belongs to, if the frame could not be decoded."""
     try:
         request_id = msgspec.json.decode(text, type=FrameHead).request_id
     except (msgspec.DecodeError, UnicodeError, RecursionError):
@@ -136,7 +136,7 @@ def sdk_version_of(frame: Request) -> str | None:
 
 
 class FrameEncoder(Protocol):
-    """How one socket's client is spoken to."""
+    """The frames for one socket's client."""
 
     def chunk(self, request_id: str, sequence: int, chunk: bytes) -> str: ...
 

@@ -1,6 +1,7 @@
-"""The tool parts of one message: what the client is told of its calls, from ADK's events and the records together.
+"""CallParts: what the client reads of the calls of one message, from ADK's events and the records together.
 
-A record outranks an event. Each method that needs records gets them: there is no copy here that could be out of date.
+Where both say something, the record counts. Methods get the records as arguments: there is no copy here that could be
+out of date.
 """
 
 from collections.abc import Collection, Iterable
@@ -27,16 +28,16 @@ class _CallPart:
     wire_id: str
     call: CallKey
     outlives_run: bool = False
-    """ADK leaves it open when its run ends: somebody else answers it."""
+    """ADK leaves the call open when its run ends: somebody else answers it."""
     is_input_request: bool = False
-    """A question that no tool has asked: there is no record of it before its answer."""
+    """A question of the agent's own, without a tool: there is no record of it before its answer."""
     approval_id: str | None = None
-    """Under which a person was asked about it."""
+    """The id under which a person was asked about it."""
     is_servers: bool = False
     """A person was asked about it, and the server runs it."""
     is_undecided: bool = False
     is_known: bool = False
-    """The client has its result: it has sent it itself, or was told it before."""
+    """The client has the result: it sent it itself, or got it before."""
 
 
 class CallParts:
@@ -61,9 +62,9 @@ class CallParts:
         outlives_run: bool,
         is_input_request: bool = False,
     ) -> list[AnyChunk]:
-        """A call is whole. Its input is held back while it is not known who may act on it, or how it must be shown."""
+        """A call has its whole arguments. It is deferred while it is not known who acts on it, or how it is shown."""
         if key in self._calls:
-            key = _NO_CALL  # what is recorded under this id is another call
+            key = _NO_CALL  # the record under this id is another call's
         self._calls.add(key)
         self._parts[wire_id] = self._open[wire_id] = _CallPart(wire_id, key, outlives_run, is_input_request)
         if outlives_run or has_large_integer(arguments):
@@ -75,19 +76,19 @@ class CallParts:
         return part is not None and part.outlives_run
 
     def is_to_be_asked(self, wire_id: str, records: Records) -> bool:
-        """Whether a live session is about to ask about this call."""
+        """Whether a live session is about to ask a person about this call."""
         part = self._parts.get(wire_id)
         return part is not None and self._was_asked_live(part, records)
 
     def asked_as(self, approval_id: str, records: Records) -> CallRecord | None:
-        """What is recorded of the call that a person was asked about under this id."""
+        """The record of the call that a person was asked about under this id."""
         part = self._asked.get(approval_id)
         return records.get(part.call) if part is not None and part.approval_id == approval_id else None
 
     # -- questions ----------------------------------------------------------------------------------------------------
 
     def ask(self, wire_id: str, approval_id: str, question: dict[str, Any], records: Records) -> list[AnyChunk]:
-        """A person is asked about a call of the server's. `question`: the arguments of ADK's confirmation call."""
+        """A person is asked about a call of the server. `question`: the arguments of ADK's confirmation call."""
         part = self._parts[wire_id]
         if part.is_undecided:
             return []
@@ -117,7 +118,7 @@ class CallParts:
         return [*out, *self._writer.data("approval", about, id=approval_id)]
 
     def settle(self, records: Records) -> list[AnyChunk]:
-        """Tell what has become of the calls that outlive the run: asked about, or handed to the client."""
+        """Emit what is decided about open calls: a person is asked about them, or they are the client's to answer."""
         parts = self._still_open()
         return [
             *self._ask_recorded(parts, records),
@@ -130,7 +131,7 @@ class CallParts:
         return list(self._open.values())
 
     def before_results(self, wire_ids: Iterable[str], records: Records) -> list[AnyChunk]:
-        """What was asked about these calls in a live session: ADK has no event for it."""
+        """The questions that a live session asked about these calls: ADK has no events for them."""
         known = [self._parts[wire_id] for wire_id in wire_ids if wire_id in self._parts]
         parts = [part for part in known if self._was_asked_live(part, records)]
         if not parts:
@@ -162,7 +163,7 @@ class CallParts:
             if not self._writer.tools.is_deferred(part.wire_id):
                 continue
             record = records.get(part.call)
-            if not part.outlives_run:  # held for its large integers; nobody was asked about it
+            if not part.outlives_run:  # deferred for its large integers; nobody was asked about it
                 out += self._writer.tools.to_server(part.wire_id)
                 continue
             if record is not None and record.executor == "server":
@@ -171,7 +172,7 @@ class CallParts:
                 out += self._hand_over(part, record, records)
             elif part.is_input_request:
                 out += self._writer.tools.to_client(part.wire_id)
-            # else: nobody could answer what is not recorded
+            # else: no answer could be recorded
         return out
 
     def _hand_over(self, part: _CallPart, record: CallRecord, records: Records) -> list[AnyChunk]:
@@ -182,19 +183,19 @@ class CallParts:
             out = self._writer.tools.to_client(part.wire_id)
             return [*out, *self._request(part, record.approval_id, question, records)]
         out = self._request(part, record.approval_id, question, records)
-        # In a message of the past the answer is known.
+        # In a replayed message the answer is known already.
         return [*out, *self._writer.tools.to_client(part.wire_id)] if record.state in _GIVEN_TO_BROWSER else out
 
     def _ask_with_tool(self, records: Records) -> list[AnyChunk]:
-        """All questions in one step of their own, when nothing else is open any more: in the calls' step the stock tool
-        helper would wait for the calls themselves, and it looks at no step but the last."""
+        """All questions in one step of their own, when nothing else is open any more. In the step of the calls, the
+        stock tool helper would wait for the calls themselves. It looks only at the last step."""
         out = self._writer.new_step() if self._questions else []
         for approval_id, question in self._questions.items():
             out += self._writer.tool_input_start(approval_id, CONFIRMATION)
             out += self._writer.tools.input_available(approval_id, question, awaits_client=True)
             record = self.asked_as(approval_id, records)
             if record is not None and record.approved is not None:
-                out += self._writer.tools.output(approval_id, _said(record))
+                out += self._writer.tools.output(approval_id, _decision(record))
         self._questions.clear()
         return out
 
@@ -207,7 +208,7 @@ class CallParts:
         answered: Collection[CallKey],
         known_outputs: Collection[CallKey],
     ) -> list[AnyChunk]:
-        """The message goes on after answers of its client. `known_outputs`: those that the client has already."""
+        """The message goes on after answers of its client. `known_outputs`: calls whose outputs the client has."""
         at_work: list[str] = []
         for part in self._parts.values():
             part.is_known = part.call in known_outputs
@@ -229,7 +230,7 @@ class CallParts:
         return out
 
     def sent_by_client(self, records: Records, answered: Collection[CallKey]) -> list[AnyChunk]:
-        """What the client has written into its message itself: chunks for readers that begin with none of it."""
+        """The answers that the client has written into its own message, as chunks for readers that do not have them."""
         out: list[AnyChunk] = []
         for part in self._parts.values():
             record = records.get(part.call)
@@ -238,13 +239,13 @@ class CallParts:
             if part.is_known:
                 out.append(recorded_chunk(part.wire_id, record))
             if self._style == "confirmation-tool" and part.approval_id is not None and record.approved is not None:
-                out.append(ToolOutputAvailable(part.approval_id, _said(record)))
+                out.append(ToolOutputAvailable(part.approval_id, _decision(record)))
         return out
 
     # -- results ------------------------------------------------------------------------------------------------------
 
     def result(self, wire_id: str, records: Records, closing: Collection[str]) -> list[AnyChunk] | None:
-        """The end of a call where the record tells more than ADK's event; None where it does not."""
+        """The result of a call, where the record says more than ADK's event; None where it does not."""
         part = self._parts.get(wire_id)
         if part is None:
             return None
@@ -257,8 +258,8 @@ class CallParts:
         return self._recorded_result(part, record, closing) if is_browsers or _is_denied(record) else None
 
     def end_recorded(self, records: Records) -> list[AnyChunk]:
-        """The run is over, whatever has ended it. Calls whose end is recorded are told by the record. Those that
-        somebody may still go on with stay open."""
+        """The run is over, for whatever reason. Calls that have ended get the recorded outcome. Calls that may still go
+        on stay open."""
         parts = self._still_open()
         out = self._ask_recorded(parts, records)
         for part in parts:
@@ -278,7 +279,7 @@ class CallParts:
         return self._recorded_result(part, record, ())
 
     def recorded_end(self, wire_id: str, records: Records, closing: Collection[str]) -> list[AnyChunk] | None:
-        """The end of a call that ADK has sealed, if it is recorded."""
+        """The recorded outcome of a call that ADK has aborted; None if there is none."""
         part = self._parts.get(wire_id)
         record = records.get(part.call) if part is not None else None
         if part is None or record is None or not record.is_final:
@@ -295,7 +296,7 @@ class CallParts:
 
 
 def recorded_chunk(wire_id: str, record: CallRecord) -> ToolOutputAvailable | ToolOutputError:
-    """What a call came to, as the record has it."""
+    """The recorded outcome of a call."""
     if record.state not in (State.DONE, State.FAILED):
         return ToolOutputError(wire_id, refusal_text(record))
     if record.executor == "browser" and "output" in record.result:
@@ -318,7 +319,7 @@ def _question(record: CallRecord) -> dict[str, Any]:
     }
 
 
-def _said(record: CallRecord) -> dict[str, Any]:
+def _decision(record: CallRecord) -> dict[str, Any]:
     said = {"confirmed": record.approved, "reason": record.reason, "payload": record.payload}
     return {name: value for name, value in said.items() if value is not None}
 
