@@ -1,4 +1,4 @@
-"""The log of one stream segment. A run appends; a reader is a cursor, be it slow, dropped, second or resumed."""
+"""The log of one stream segment. A run appends. Every reader is a cursor: slow, dropped, second or resumed."""
 
 import asyncio
 from collections.abc import Callable, Iterator, Sequence
@@ -14,7 +14,7 @@ class ChunkLog:
     """Encoded chunks in order; closed after the terminal one."""
 
     def __init__(self, segment: str, earlier: Sequence[bytes] = ()) -> None:
-        """`earlier`: the segments before it of the same message, for readers who begin with none of them."""
+        """`earlier`: the earlier segments of the same message, for readers that have none of them."""
         self.segment = segment
         self.earlier = earlier
         self.size_bytes = 0
@@ -48,7 +48,7 @@ class ChunkLog:
         return len(self._chunks)
 
     def since(self, cursor: int, max_bytes: int) -> list[bytes]:
-        """What is ready after the cursor: what is ready together leaves together, up to a bound but at least one."""
+        """The chunks after the cursor: as many as fit into `max_bytes`, but at least one."""
         if self.size_bytes <= max_bytes:
             return self._chunks[cursor:]
         taken = 0
@@ -83,7 +83,7 @@ class ChunkLog:
             waker.set()
 
     async def is_left(self, within_s: float) -> bool:
-        """Whether nobody reads it any more, or stops to within a while. Its first reader may still be on its way."""
+        """Whether all readers have left, or leave within this time. Before its first reader came, nobody has left."""
         try:
             await asyncio.wait_for(self._left.wait(), within_s)
         except TimeoutError:
@@ -97,14 +97,14 @@ class Reading:
 
     log: ChunkLog
     is_replay: bool = False
-    """Whether its client begins with none of the message: it is told what the message is by now."""
+    """Whether its client has nothing of the message yet: it gets the message as it is now."""
 
 
 class LogReader:
-    """Takes a log piece by piece. Nothing is prepared before it is taken."""
+    """Reads a log piece by piece. No piece is made before it is taken."""
 
     def __init__(self, log: ChunkLog, max_bytes: int, *, cursor: int = 0, replays_until: int | None = None) -> None:
-        """`cursor`: where it begins in the log. `replays_until`: it begins with the whole message up to there."""
+        """`cursor`: where it begins in the log. `replays_until`: it begins with a replay up to this place."""
         self._log = log
         self._max_bytes = max_bytes
         self._cursor = cursor if replays_until is None else replays_until
@@ -112,7 +112,7 @@ class LogReader:
         self._left: list[Event] = []
 
     def take(self) -> list[Event]:
-        """What comes next. It may be nothing, also when there is more."""
+        """The next piece. It may be empty even if there is more."""
         if self._left:
             taken, self._left = self._left, []
             return taken
@@ -127,7 +127,7 @@ class LogReader:
         return events
 
     async def skip(self, count: int) -> bool:
-        """Pass over so many chunks; False if there are not as many."""
+        """Skip `count` chunks; False if there are fewer."""
         while count > 0:
             taken = self.take()
             self._left = taken[count:]

@@ -8,7 +8,7 @@
     │   ├── RequestTooLarge        413
     │   ├── WrongMediaType         415
     │   └── RangeNotSatisfiable    416
-    ├── Refusal                    neither's fault: well-formed, but not now or not for you
+    ├── Refusal                    nobody's fault: well-formed, but not now, or not for this user
     │   ├── NoUser                 401
     │   ├── CrossSite              403
     │   ├── NotFound               404
@@ -21,9 +21,9 @@
     │   ├── StoreUnavailable       503
     │   └── RefusedByApplication   as its hook said
     └── LocalProtocolError         our bug: a chunk out of the stream's grammar
-    ConfigurationError             a bridge that cannot work, told at start-up (a ValueError)
+    ConfigurationError             a bridge that cannot work, raised at start-up (a ValueError)
 
-Each class has one public answer; whatever else is known stays on the server.
+Each class has one public text; whatever else is known stays on the server.
 """
 
 from typing import ClassVar
@@ -100,7 +100,7 @@ class CrossSite(Refusal):
 class NotFound(Refusal):
     status = 404
     code = "not-found"
-    public_text = "There is no such thing in your chats."
+    public_text = "Not found."
 
 
 class RunActive(Refusal):
@@ -123,18 +123,18 @@ class TooManyFrames(Refusal):
 
 
 class TooMany(Refusal):
-    """Of one user's things at once."""
+    """One user has too many runs, readers, sockets or waiting answers at once."""
 
     status = 429
     code = "too-many"
-    public_text = "This is too much at once. Wait for something of it to end, then send again."
+    public_text = "Too many at once. Wait until one of them ends, then send again."
     retry_after_s = 5
 
 
 class Busy(Refusal):
     status = 503
     code = "busy"
-    public_text = "The server takes in too much right now. Send your request again."
+    public_text = "The server is busy. Send your request again."
     retry_after_s = 5
 
 
@@ -167,4 +167,4 @@ class LocalProtocolError(BridgeError):
 
 
 class ConfigurationError(ValueError):
-    """The bridge was put together in a way that cannot work; the text says what to change."""
+    """The configuration of the bridge cannot work; the text says what to change."""

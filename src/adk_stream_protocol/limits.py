@@ -9,7 +9,7 @@ MIB = 1024 * 1024
 
 @dataclass(frozen=True, kw_only=True)
 class Limits:
-    """Bounds of one bridge. All have defaults that suit a chat page."""
+    """Limits of one bridge. The defaults suit a chat page."""
 
     max_json_bytes: int = 4 * MIB
     """The request without the contents of its files. A long conversation of stock `useChat` (which posts its
@@ -25,45 +25,44 @@ class Limits:
     """How long a request may take to arrive. A file of full size over 2 Mbit/s takes as long."""
 
     max_unfinished_bytes_per_user: int = 64 * MIB
-    """What one user's requests may hold in this process until they are decoded: two of full size."""
+    """The memory in this process for one user's requests until they are decoded: two of full size."""
 
     max_unfinished_bytes: int = 256 * MIB
-    """What all users' requests may hold likewise, beside the first 64 KiB of each: words get through while files are
-    refused."""
+    """The same for all users' requests, without the first 64 KiB of each: messages without files still get through."""
 
     max_output_bytes: int = 256 * 1024
-    """The output of one tool of the browser's, as JSON. The model reads it with every call that follows."""
+    """The output of one browser tool, as JSON. The model reads it with every call that follows."""
 
     max_run_s: float = 600
-    """A run's wall time, after which it ends with a `finish` that says so. Longer than any chat answer; shorter than
-    what an agent that runs in circles may cost."""
+    """A run's wall time, after which it ends with a `finish` that says so. Longer than any chat answer takes, and short
+    enough to bound the cost of an agent that loops."""
 
     lease_s: float = 10
-    """After which a worker that is silent has lost its runs to the others. It says that it lives three times as often,
-    from a thread, unless its event loop has hung for a minute: long enough for a pause of the machine, short enough for
-    a person who waits."""
+    """After this time without a renewal, a worker loses its runs to other workers. It renews its leases three times as
+    often, from a thread, unless its event loop has hung for a minute. Long enough for a pause of the machine, short
+    enough for a person who waits."""
 
     unread_run_s: float = 120
-    """How long a run goes on that nobody reads, unless a tool is at work. A reload takes seconds, a tunnel a minute.
+    """How long a run goes on without a reader, unless a tool is at work. A reload takes seconds, a tunnel a minute.
     0 stops a run with its last reader."""
 
     drain_s: float = 25
-    """How long tools that have begun may take when the server goes. Orchestrators kill a process 30 s after they have
-    asked it to end."""
+    """How long tools that have started may take when the server shuts down. Orchestrators kill a process 30 s after
+    they have asked it to end."""
 
     max_log_bytes: int = 64 * MIB
-    """What one run may write. Kept in memory until it ends, so that readers can come back; generated images are the
-    only way to get there."""
+    """What one run may write. It stays in memory until the run ends, so that readers can come back. Only generated
+    images get near it."""
 
     max_listed_chats: int = 50
     """How many chats are listed, the newest first. Each is read for its title."""
 
     max_send_bytes: int = 64 * 1024
-    """What a reader takes at a time. It is copied on its way to the socket, so that up to four times as much may be
-    held for a reader that does not read."""
+    """What a reader takes at a time. It is copied on its way to the socket, so a reader that does not read may cost up
+    to four times as much memory."""
 
     max_readers_per_run: int = 20
-    """Who read one run at once, in this process: pages of one user that show the same chat, and their lost
+    """Readers of one run at once, in this process: pages of one user that show the same chat, and their lost
     connections until they are noticed."""
 
     max_runs_per_user: int = 20
@@ -76,15 +75,15 @@ class Limits:
     """How long a live session waits for a client that has lost its socket. A tunnel, or a change of networks."""
 
     live_silence_s: float = 60
-    """How long a live model may say nothing to what it was told, with no tool at work and nobody asked."""
+    """How long a live model may be silent after input, with no tool at work and nobody asked."""
 
     max_waiting_audio_s: float = 2
-    """How much of the user's voice waits for a model that does not take it. Older voice is of no use to a
-    conversation; it is dropped, and counted."""
+    """How much of the user's voice waits for a model that does not take it. Older voice is of no use in a conversation;
+    it is dropped and counted."""
 
     abort_stops_run: bool = True
-    """Whether an `abort` on a WebSocket stops the run. It is all that a stock Stop button sends there; React pages with
-    the AI SDK 7 send it also when they are left."""
+    """Whether an `abort` on a WebSocket stops the run. A stock Stop button sends nothing else there; React pages with
+    the AI SDK 7 send it also when the user leaves them."""
 
     max_sockets_per_user: int = 5
     """Live sockets of one user: pages that are open at once, and one that is just being replaced."""
@@ -93,7 +92,7 @@ class Limits:
     """One frame of voice: a second of it. Clients send a tenth of that at most."""
 
     login_check_s: float = 300
-    """How often a socket's user is asked for again. Whoever has signed out meanwhile is cut off."""
+    """How often a socket's user is looked up again. The socket of a user who has signed out is closed."""
 
     max_frames_per_s: int = 50
     """Frames of one socket beside voice, as an average over ten seconds. People type slower, and browsers answer calls
@@ -103,7 +102,7 @@ class Limits:
     """Frames of voice of one socket, likewise. One for every 10 ms is usual, at most."""
 
     send_timeout_s: float = 30
-    """How long one send may take. A reader that is slower is cut off, and may resume."""
+    """How long one send may take. A slower reader is disconnected, and may resume."""
 
     ping_interval_s: float = 15
     """Silence after which a comment is sent, so that proxies (60 s in nginx) keep the stream open."""

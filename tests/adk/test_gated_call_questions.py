@@ -105,7 +105,7 @@ def test_what_cannot_be_shown_is_not_asked() -> None:
         gate = await Gate.opened()
         tool = client_tool("pay", "Pays.")
         infinite = gate.call({"amount": float("inf")})
-        reason = "its arguments hold a number that is infinite or not a number"
+        reason = "its arguments contain a number that is infinite or not a number"
         assert await infinite.ask(hint=None, approval_id=None) == f"This call was not run: {reason}."
         large = gate.call({"amount": 2**53 + 1}, tool)
         assert await large.open_for_browser(tool, approval_id=None) == (

@@ -23,7 +23,8 @@ from adk.agent_runs import (
     translate,
     translate_events,
 )
-from adk_stream_protocol.adk.translate.translator import ArtifactFile, Translator
+from adk_stream_protocol.adk.event_parts import ArtifactFile
+from adk_stream_protocol.adk.translate.translator import Translator
 from adk_stream_protocol.testing import ScriptedModel, text
 from protocol.segment_checker import wire
 

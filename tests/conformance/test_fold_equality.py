@@ -13,7 +13,7 @@ from adk_stream_protocol.protocol import chunks as c
 from adk_stream_protocol.protocol.chunks import AnyChunk, encode_chunks, encode_json
 from adk_stream_protocol.protocol.fold import MessageFold, UIMessage
 from conformance.node import NodeDriver
-from protocol.test_writer_walks import FLAGS, Walker
+from protocol.test_stream_walks import FLAGS, Walker
 from support.event_sequences import random_run
 from support.replays import replayed
 

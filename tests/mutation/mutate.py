@@ -95,9 +95,9 @@ TARGETS = {
         ["tests/adk/test_session_calls.py", "tests/adk/test_resumption.py"],
     ),
     "resumption": Target("adk_stream_protocol.adk.calls.resumption", ["tests/adk/test_resumption.py"]),
-    "tool_parts": Target(
-        "adk_stream_protocol.adk.translate.tool_parts",
-        ["tests/adk/test_tool_parts.py", "tests/adk/test_tool_parts_results.py"],
+    "call_parts": Target(
+        "adk_stream_protocol.adk.translate.call_parts",
+        ["tests/adk/test_call_parts.py", "tests/adk/test_tool_parts_results.py"],
     ),
     "answers": Target(
         "adk_stream_protocol.chat.answers",

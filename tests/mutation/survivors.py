@@ -65,17 +65,18 @@ EQUIVALENT: dict[str, dict[str, str]] = {
         "GatedCall._read_again: None -> ('mutant')": _NOT_USED,
         "GatedCall.lose: None -> ('mutant')": _NO_SUCH_TOKEN,
     },
-    "tool_parts": {
-        "ToolParts.settle: list(self._parts.values()) -> (self._parts.values())": _NOT_CHANGED_MEANWHILE,
-        "ToolParts.end_recorded: list(self._parts.values()) -> (self._parts.values())": _NOT_CHANGED_MEANWHILE,
-        'ToolParts._ask_as_recorded: record.approval_id or "" -> (record.approval_id)': _FOR_THE_TYPE_CHECKER,
-        "ToolParts._ask_as_recorded: \"\" -> ('mutant')": _FOR_THE_TYPE_CHECKER,
-        "ToolParts.new_segment: part.approval_id is not None and self._writer.can_take_result(part.approval_id) -> "
-        "(self._writer.can_take_result(part.approval_id))": (
+    "call_parts": {
+        "CallParts.settle: list(self._parts.values()) -> (self._parts.values())": _NOT_CHANGED_MEANWHILE,
+        "CallParts.end_recorded: list(self._parts.values()) -> (self._parts.values())": _NOT_CHANGED_MEANWHILE,
+        'CallParts._ask_as_recorded: record.approval_id or "" -> (record.approval_id)': _FOR_THE_TYPE_CHECKER,
+        "CallParts._ask_as_recorded: \"\" -> ('mutant')": _FOR_THE_TYPE_CHECKER,
+        "CallParts.new_segment: part.approval_id is not None and "
+        "self._writer.tools.can_take_result(part.approval_id) -> "
+        "(self._writer.tools.can_take_result(part.approval_id))": (
             "No call is None; the condition is there for the type checker."
         ),
-        "ToolParts.recorded_end: None -> ('mutant')": ("Without a part nothing is told, whatever the record."),
-        "ToolParts.recorded_end: part is None or record is None or not record.is_final -> (record is None or not "
+        "CallParts.recorded_end: None -> ('mutant')": ("Without a part nothing is told, whatever the record."),
+        "CallParts.recorded_end: part is None or record is None or not record.is_final -> (record is None or not "
         "record.is_final)": ("Without a part there is no record; the condition is there for the type checker."),
     },
     "leases": {

@@ -138,7 +138,7 @@ PLANTED: dict[str, tuple[Plant, str]] = {
         function("take_output", as_if(executor="browser")),
         "a browser answered for",
     ),
-    "any run may go on": (function("_require_holder", lambda *_: None), "a run that did not hold it"),
+    "any run may go on": (function("_require_lease", lambda *_: None), "a run that did not hold it"),
     "a living run is lost": (
         function("lose_run", lambda real, approval, living_run: real(approval, living_run="nobody")),
         "a run was lost that lives",

@@ -132,5 +132,5 @@ def test_a_run_of_the_server_does_not_claim_the_browsers_call() -> None:
     [(Move.START, State.CLAIMED), (Move.FINISH, State.STARTED), (Move.FAIL, State.STARTED)],
 )
 def test_only_the_run_that_holds_a_call_moves_it(move: Move, state: State, holder: str | None) -> None:
-    with pytest.raises(NotAllowed, match=r"^held by another run$"):
+    with pytest.raises(NotAllowed, match=r"^leased to another run$"):
         MOVES[move](changed(SERVER, state=state, lease_token=holder))

@@ -44,8 +44,8 @@ def refusal(body: Any) -> str:
             {"id": "c", "messageId": "a1", "messages": [{"id": "a1", "role": "assistant"}, USER]},
             "`messages[0].parts` is missing",
         ),
-        ([SECRET], "it is no object"),
-        (SECRET, "it is no object"),
+        ([SECRET], "it is not an object"),
+        (SECRET, "it is not an object"),
         (b"", "it is not JSON"),
         (b'{"id": "secret-4711"', "it is not JSON"),
         (b'{"id": "\xff"}', "it is not JSON"),
@@ -58,7 +58,7 @@ def test_a_refusal_names_the_field_and_quotes_nothing(body: Any, fault: str) -> 
 
 
 def test_the_body_for_the_application_is_refused_in_the_same_words() -> None:
-    with pytest.raises(MalformedRequest, match="it is no object"):
+    with pytest.raises(MalformedRequest, match="it is not an object"):
         decode_body(b"[]")
 
 
@@ -69,7 +69,7 @@ def test_the_body_for_the_application_is_refused_in_the_same_words() -> None:
         ({"type": "send", "requestId": "r", "id": 1, "messages": []}, "`id` has a wrong type or value"),
         ({"type": SECRET, "requestId": "r"}, "`type` has a wrong type or value"),
         ({"requestId": "r"}, "`type` is missing"),
-        ([SECRET], "it is no object"),
+        ([SECRET], "it is not an object"),
     ],
 )
 def test_so_does_that_of_a_frame(frame: Any, fault: str) -> None:

@@ -8,9 +8,9 @@ from adk_stream_protocol.protocol import chunks as c
 from adk_stream_protocol.protocol.chunks import AnyChunk
 from adk_stream_protocol.protocol.fold import MessageFold, UIMessage
 from adk_stream_protocol.protocol.outcome import encode_outcome, results_of
-from adk_stream_protocol.protocol.writer import ChunkWriter
+from adk_stream_protocol.protocol.stream import ChunkWriter
 from protocol.segment_checker import ClientMessage, wire
-from protocol.writer_steps import Step, ask, call, deny, error, held, output, say, to_client
+from protocol.stream_steps import Step, ask, call, deferred, deny, error, output, say, to_client
 
 
 def part(call_id: str, state: str, **more: Any) -> dict[str, Any]:
@@ -137,7 +137,7 @@ def test_a_second_tab_learns_what_the_first_has_decided(said: bool, result: Step
 
 
 def test_a_second_tab_learns_the_output_of_a_browser_tool_that_the_first_has_run() -> None:
-    tabs = TwoTabs(held("a"), ask("a"))
+    tabs = TwoTabs(deferred("a"), ask("a"))
     tabs.go_on(to_client("a"))
     tabs.go_on(output("a"), say())
     tabs.other.decide("a", True)

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from adk_stream_protocol.protocol import chunks as c
 from adk_stream_protocol.protocol.chunks import AnyChunk, encode_chunks
-from protocol.test_writer_walks import Walker, moves
+from protocol.test_stream_walks import Walker, moves
 from support.replays import replayed
 
 ARGUMENTS = {"to": "Bo 😀\u2028", "sum": [1, 2.5, None, {"deep": True}]}

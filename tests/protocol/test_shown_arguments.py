@@ -77,10 +77,10 @@ def test_large_floats_come_back_in_the_digits_of_javascript() -> None:
 
 # -- what cannot be shown ---------------------------------------------------------------------------------------------
 
-INFINITE = "its arguments hold a number that is infinite or not a number"
-HALF = "its arguments hold half a character"
+INFINITE = "its arguments contain a number that is infinite or not a number"
+HALF = "its arguments contain half a character"
 DEEP = "its arguments are nested deeper than 100 levels"
-LONG = "its arguments hold a number with thousands of digits"
+LONG = "its arguments contain a number with thousands of digits"
 
 NOT_SHOWN: dict[str, tuple[Any, str]] = {
     "not a number": ({"n": math.nan}, INFINITE),

@@ -16,7 +16,7 @@ from adk_stream_protocol.chat.answer_records import DecodedAnswers
 from adk_stream_protocol.chat.next_segment import MessageToContinue, NextSegment, plan_next_segment
 from adk_stream_protocol.chat.recorded_outcome import encode_recorded_outcome
 from adk_stream_protocol.chunk_log import ChunkLog
-from adk_stream_protocol.protocol.answers import Answer
+from adk_stream_protocol.protocol.answers import CallAnswer
 from adk_stream_protocol.protocol.call_record import CallRecord, State
 from adk_stream_protocol.protocol.chunks import encode_chunks
 from adk_stream_protocol.store.base import Lease, Snapshot
@@ -62,8 +62,8 @@ class Segment:
         with ThreadPoolExecutor() as elsewhere:  # in a loop of its own: most tests have one already
             self.calls = elsewhere.submit(asyncio.run, find_session_calls(empty_chat(), events, records)).result()
 
-    def answers(self, *ids: str, **said: Any) -> list[Answer[Any]]:
-        return [Answer(asked=call, **said) for call in self.calls if call.wire_id in ids]
+    def answers(self, *ids: str, **said: Any) -> list[CallAnswer[Any]]:
+        return [CallAnswer(asked=call, **said) for call in self.calls if call.wire_id in ids]
 
     async def outcome(
         self, *ids: str, events: list[Event] | None = None, outside_session: Sequence[Event] = ()

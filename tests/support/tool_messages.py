@@ -4,10 +4,10 @@ from typing import Any
 
 import msgspec
 
-from adk_stream_protocol.adk.translate.tool_parts import ToolParts
+from adk_stream_protocol.adk.translate.call_parts import CallParts
 from adk_stream_protocol.protocol.call_record import CallKey, CallRecord
 from adk_stream_protocol.protocol.chunks import AnyChunk
-from adk_stream_protocol.protocol.writer import ChunkWriter
+from adk_stream_protocol.protocol.stream import ChunkWriter
 
 PAY = {"amount": 5}
 LARGE = {"amount": 2**53 + 1}
@@ -27,7 +27,7 @@ def types(chunks: list[AnyChunk] | None) -> list[str]:
 class Message:
     def __init__(self, *records: CallRecord, style: Any = "approval-request", sdk_version: Any = 6) -> None:
         self.writer = ChunkWriter(sdk_version=sdk_version)
-        self.tools = ToolParts(self.writer, style)
+        self.tools = CallParts(self.writer, style)
         self.writer.start("m1")
         self.records = {found.call: found for found in records}
 

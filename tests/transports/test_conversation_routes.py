@@ -15,7 +15,7 @@ from adk_stream_protocol import Limits
 from adk_stream_protocol.testing import call
 from support.conversations import Store, conversation, every_store, hanging, run
 
-NOT_FOUND = {"error": {"code": "not-found", "message": "There is no such thing in your chats."}}
+NOT_FOUND = {"error": {"code": "not-found", "message": "Not found."}}
 
 
 def signed_in(connection: HTTPConnection) -> str | None:

@@ -1,4 +1,4 @@
-"""From a client's turn to the content that ADK hands to the model."""
+"""A client's turn as the content that ADK gives to the model."""
 
 from google.genai import types
 

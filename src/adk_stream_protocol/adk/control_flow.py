@@ -1,6 +1,6 @@
-"""Which of an agent's calls are ADK's own control flow, and no tools to anybody else.
+"""Which of an agent's calls are ADK's own control flow, and not tools that a client should see.
 
-A name alone says nothing: an application may have a tool of that name, and a model may call what it does not have.
+A name is not enough: an application may have a tool of that name, and a model may call a tool that it does not have.
 """
 
 from typing import Any, cast
@@ -24,7 +24,8 @@ def control_flow_by_author(root: Any) -> dict[str, frozenset[str]]:
 
 
 def control_flow_of(agent: LlmAgent) -> frozenset[str]:
-    """The names of ADK's control-flow tools that it gives to this agent. A tool of the application's goes first."""
+    """The names of ADK's control-flow tools that it gives to this agent. An application's own tool of that
+    name goes first."""
     tools = cast(list[Any], agent.tools)  # pyright: ignore[reportUnknownMemberType]
     functions = [getattr(tool, "func", tool) for tool in tools]
     given = {

@@ -2,6 +2,7 @@
 
 import base64
 from collections.abc import Mapping
+from dataclasses import dataclass
 from ipaddress import ip_address
 from typing import Any, cast
 from urllib.parse import urlsplit
@@ -11,10 +12,10 @@ from google.genai import types
 
 from ..protocol.answers import CONFIRMATION
 from ..protocol.chunks import File, FinishReason
-from ..protocol.writer import TextKind
+from ..protocol.stream import TextKind
 
 METADATA_KEY = "adk_stream"
-"""Under which we keep our own notes in the metadata of events."""
+"""The key of our own notes in the metadata of events."""
 
 CREDENTIAL = "adk_request_credential"
 REQUEST_INPUT = "adk_request_input"
@@ -39,7 +40,7 @@ FINISH_REASONS: Mapping[str, FinishReason] = {
     **dict.fromkeys(("MALFORMED_FUNCTION_CALL", "UNEXPECTED_TOOL_CALL", "TOO_MANY_TOOL_CALLS"), "error"),
     **dict.fromkeys(_OTHER, "other"),
 }
-# Why a live model has ended its turn before it was done; whatever is not here is a filter.
+# Why a live model has ended its turn early; all other reasons are filters.
 TURN_ENDS: Mapping[str, FinishReason] = {
     "TURN_COMPLETE_REASON_UNSPECIFIED": "stop",
     "NEED_MORE_INPUT": "stop",
@@ -48,26 +49,26 @@ TURN_ENDS: Mapping[str, FinishReason] = {
 
 
 def model_call_of(event: Event) -> str:
-    """What the events of one model call have in common: their id, but in a live session every event has its own."""
+    """The id that the events of one model call share. In a live session each event has its own; there it is ours."""
     ours = (event.custom_metadata or {}).get(METADATA_KEY)
     return (ours.get("step") if ours else None) or event.id
 
 
 def is_aside(event: Event) -> bool:
-    """Whether ADK has put this between the pieces of a model call and their whole, as it does for code that the model's
-    service runs. A model without a word says why, or that it was cut off."""
+    """Whether ADK has put this event between the pieces of a model call and their whole, as it does for code that the
+    model's service runs. An answer without content, in contrast, has a reason or an end."""
     is_over = event.error_code is not None or event.interrupted or event.turn_complete or event.actions.end_of_agent
     return event.content is None and not is_over
 
 
 def is_said(event: Event) -> bool:
-    """Whether an event of a live session tells anything to the user."""
+    """Whether an event of a live session has anything for the user."""
     has_parts = bool(event.content and event.content.parts)
     return has_parts or event.output_transcription is not None or event.error_code is not None
 
 
 def said_aloud(event: Event) -> Event:
-    """The transcript of a live model's voice, as the text that it is."""
+    """The event with the transcript of a live model's voice as its text."""
     text = event.output_transcription.text if event.output_transcription else None
     content = types.Content(role="model", parts=[types.Part(text=text)]) if text else None
     return event.model_copy(update={"content": content})
@@ -89,14 +90,14 @@ def is_atomic(part: types.Part) -> bool:
 
 
 def is_model_output(part: types.Part) -> bool:
-    """What a model call brings, in contrast to what ADK puts into events of its own."""
+    """Whether a part comes from the model, and not from ADK itself."""
     if part.function_call is not None:
         return part.function_call.name not in (CONFIRMATION, CREDENTIAL)
     return bool(part.text) or (is_atomic(part) and part.code_execution_result is None)
 
 
 ControlFlow = Mapping[str, frozenset[str]]
-"""The names of ADK's tools that steer an agent, by the author of its events."""
+"""The names of ADK's control-flow tools, by the author of the events of their agent."""
 
 
 def is_frameworks_own(event: Event, call: types.FunctionCall) -> bool:
@@ -111,16 +112,16 @@ def is_frameworks_own(event: Event, call: types.FunctionCall) -> bool:
 
 
 def is_hidden(event: Event, call: types.FunctionCall, control_flow: ControlFlow | None) -> bool:
-    """Whether a call is nobody's business: it steers ADK, or a model calls what only ADK may ask. `control_flow`: None
-    where the agents are not known."""
+    """Whether clients do not see a call: it controls ADK, or a model calls what only ADK may ask. `control_flow`: None
+    if the agents are not known."""
     if call.name in QUESTIONS:
         return not is_frameworks_own(event, call)
     return call.name in (CONTROL_FLOW if control_flow is None else control_flow.get(event.author, ()))
 
 
 def asks_for_confirmation(event: Event) -> bool:
-    """Whether a workflow node asks for approval of its run. ADK would take whatever comes under the id for an answer,
-    and run the node with arguments that nobody has seen."""
+    """Whether a workflow node asks for approval of its run. ADK would accept any answer under the id, and run the node
+    with arguments that nobody has seen."""
     return any(
         call.name == REQUEST_INPUT and (call.id or "").startswith(_NODE_CONFIRMATION)
         for call in event.get_function_calls()
@@ -144,10 +145,10 @@ def auth_request(arguments: dict[str, Any]) -> dict[str, Any]:
 
 
 def _is_consent_address(address: Any) -> bool:
-    """Whether a page may send its user there: pages make links of it."""
+    """Whether a page may make a link of it."""
     if not isinstance(address, str) or not address.isascii() or not address.isprintable():
         return False
-    if " " in address or "\\" in address:  # what a browser reads otherwise
+    if " " in address or "\\" in address:  # browsers read these in other ways
         return False
     try:
         parts = urlsplit(address)
@@ -164,6 +165,14 @@ def _is_loopback(host: str) -> bool:
         return host == "localhost" or ip_address(host).is_loopback
     except ValueError:
         return False
+
+
+@dataclass(frozen=True)
+class ArtifactFile:
+    """Where the client finds an artifact."""
+
+    url: str
+    media_type: str
 
 
 def data_file(data: bytes | None, media_type: str | None) -> File:

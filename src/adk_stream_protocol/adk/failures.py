@@ -1,4 +1,4 @@
-"""What a client is told when a run fails. Messages of exceptions may hold prompts and secrets: never those."""
+"""What a client reads when a run fails. Never the message of an exception: it may contain prompts and secrets."""
 
 from google.genai import errors as genai_errors
 

@@ -20,6 +20,6 @@ def all_nodes(root: Any) -> Iterator[BaseNode]:
 
 def _children(node: BaseNode) -> Iterator[Any]:
     yield from node._iter_static_children()  # pyright: ignore[reportPrivateUsage] -- only ADK knows them all
-    for name, value in node:  # those of a node of the application's, which ADK does not know
+    for name, value in node:  # the children of an application's own node, which ADK does not know
         if name != "parent_agent":
             yield from value.values() if isinstance(value, dict) else value if isinstance(value, list) else (value,)

@@ -22,7 +22,7 @@ def effective_run_config(base: RunConfig | None, changes: Mapping[str, Any], met
 
 
 def effective_live_config(base: RunConfig | None, changes: Mapping[str, Any], metadata: dict[str, Any]) -> RunConfig:
-    """For live sessions: a connection that is lost is taken up again, and what was said in it is not forgotten."""
+    """For live sessions: a lost connection is resumed, with the conversation so far."""
     config = base or RunConfig()
     is_resumed = config.session_resumption is not None
     ours = {} if is_resumed else {"session_resumption": types.SessionResumptionConfig()}
@@ -41,10 +41,10 @@ def _merged(config: RunConfig, updates: dict[str, Any], metadata: dict[str, Any]
 
 
 def resolved_telemetry() -> TelemetryConfig:
-    """What ADK would read from the environment for every single delta, read once. Spans and logs stay the same."""
+    """What ADK would read from the environment for every delta, read once. Spans and logs stay the same."""
     from_environment = TelemetryConfig()
     experimental = from_environment.should_use_experimental_genai_semconv
-    # A variable of its own outranks the switch below, so it is left to ADK.
+    # This variable goes before the switch below, so ADK reads it itself.
     features_named = bool(os.environ.get("ADK_EXPERIMENTAL_TELEMETRY_FEATURES"))
     return TelemetryConfig(
         genai_semconv_stability_opt_in="experimental" if experimental else "stable",
@@ -55,7 +55,7 @@ def resolved_telemetry() -> TelemetryConfig:
 
 
 def encode_changes(changes: Mapping[str, Any]) -> dict[str, Any]:
-    """Changes of a `RunConfig` as JSON; none if they cannot be written as such."""
+    """Changes of a `RunConfig` as JSON; empty if JSON cannot express them."""
     try:
         config = RunConfig.model_validate(dict(changes))
         return config.model_dump(mode="json", include=set(changes)) if changes else {}

@@ -1,4 +1,4 @@
-"""The ADK runner behind a bridge, from whatever the application has: an agent, an `App` or a `Runner`."""
+"""The ADK runner behind a bridge, made of what the application has: an agent, an `App` or a `Runner`."""
 
 import warnings
 from collections.abc import Iterator
@@ -82,7 +82,7 @@ def _waits(tool: Any) -> bool:
 
 
 def _refuse_waiting_nodes(root: Any) -> None:
-    """A workflow node asks by itself: ADK records nothing that would bind the answer to what the person was shown."""
+    """A workflow node asks by itself: ADK records nothing that connects the answer with what the person was shown."""
     for node in all_nodes(root):
         has_waiting_tool = _waits(getattr(node, "tool", None))
         if has_waiting_tool or (isinstance(node, FunctionNode) and node.require_confirmation):
@@ -93,11 +93,11 @@ def _refuse_waiting_nodes(root: Any) -> None:
 
 
 def lift_frame_limit(agent: Any) -> None:
-    """While a call waits for a person, ADK does not listen to Gemini. After 16 frames that nobody takes, its connection
-    would read no more, not even the answers to its own pings, and be given up for dead."""
+    """While a call waits for a person, ADK does not read from Gemini. After 16 unread frames the connection would stop
+    reading, even the answers to its own pings, and would be closed as dead."""
     for found in _agents(agent):
         model: Any = None
-        with suppress(Exception):  # not in the registry, say: ADK will tell when it is used
+        with suppress(Exception):  # for example not in the registry: ADK raises when the model is used
             model = found.canonical_live_model
         if isinstance(model, Gemini) and model.client is None:
             given = dict(model.client_kwargs or {})
@@ -115,6 +115,6 @@ def _agents(root: Any) -> Iterator[LlmAgent]:
 
 
 def resumable() -> ResumabilityConfig:
-    with warnings.catch_warnings():  # ADK calls it experimental; approvals cannot do without
+    with warnings.catch_warnings():  # ADK calls it experimental; approvals need it
         warnings.simplefilter("ignore")
         return ResumabilityConfig(is_resumable=True)

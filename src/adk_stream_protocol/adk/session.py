@@ -15,8 +15,7 @@ from google.adk.sessions import Session
 from ..loop_share import LoopShare
 from ..protocol.call_record import ChatKey
 from ..protocol.messages import ApprovalStyle
-from .event_parts import METADATA_KEY, ControlFlow
-from .translate.translator import ArtifactFile
+from .event_parts import METADATA_KEY, ArtifactFile, ControlFlow
 
 logger = logging.getLogger(__name__)
 

@@ -1,4 +1,4 @@
-"""What a list calls a chat: the words that the user began with, in a line."""
+"""The title of a chat in a list: the user's first words, in one line."""
 
 from collections.abc import Iterator
 
@@ -15,7 +15,7 @@ async def title_of(events: list[Event]) -> str | None:
     """The text of the history's first user message, without the cost of the history. None if the user has said nothing;
     empty if the chat begins with files alone."""
     first: Event | None = None
-    begun: list[str] = []  # answers that stand before it
+    begun: list[str] = []  # answers before it
     share = LoopShare()
     for event in await kept_events(events, share):
         await share.give_way()
@@ -26,7 +26,7 @@ async def title_of(events: list[Event]) -> str | None:
             if first is None:
                 first = event
             elif event.input_transcription is not None and message_id in begun:
-                # What was heard may be told after the answer to it has begun.
+                # A transcript of the user's voice may come after the answer to it has begun.
                 first, begun = event, begun[: begun.index(message_id)]
         elif first is None and message_id not in begun and not (event.turn_complete and not is_said(event)):
             begun.append(message_id)

@@ -11,7 +11,7 @@ from ..adk.session import Chat
 from ..errors import MalformedRequest, NotFound, OutputDoesNotFit, RequestTooLarge
 from ..limits import Limits
 from ..protocol import call_record
-from ..protocol.answers import Answer, decode_answers
+from ..protocol.answers import CallAnswer, decode_answers
 from ..protocol.call_record import CallKey, CallRecord, State
 from ..protocol.chunks import encode_json
 from ..protocol.digest import canonical_json
@@ -26,7 +26,7 @@ class DecodedAnswers:
     """Answers to calls of one message."""
 
     message_id: str
-    answers: Sequence[Answer[SessionCall]]
+    answers: Sequence[CallAnswer[SessionCall]]
     open_calls: frozenset[CallKey]
     """Their calls that have no result in the session yet. None: the client asks for outcomes that it could know."""
     changes: Sequence[Change]
@@ -66,7 +66,7 @@ class AnswerDecoder:
         open_calls = frozenset(answer.asked.key for answer in answers if not answer.asked.has_result)
         return DecodedAnswers(continued or "", answers, open_calls, changes, calls_outside_session)
 
-    def _check_output(self, answer: Answer[SessionCall]) -> None:
+    def _check_output(self, answer: CallAnswer[SessionCall]) -> None:
         if answer.asked.record.is_final:
             return
         if len(encode_json([answer.result, answer.payload])) > self._limits.max_output_bytes:
@@ -84,7 +84,7 @@ class AnswerDecoder:
         ):
             raise OutputDoesNotFit
 
-    async def _changes(self, answer: Answer[SessionCall], now: float) -> list[Change]:
+    async def _changes(self, answer: CallAnswer[SessionCall], now: float) -> list[Change]:
         found = answer.asked.record
         user = found.chat.user_id
         steps = [found]
@@ -111,7 +111,7 @@ class AnswerDecoder:
         return [(found, new) for new in moved]
 
 
-def known_outputs(answers: Sequence[Answer[SessionCall]], records: Mapping[CallKey, CallRecord]) -> set[CallKey]:
+def known_outputs(answers: Sequence[CallAnswer[SessionCall]], records: Mapping[CallKey, CallRecord]) -> set[CallKey]:
     """The calls whose recorded output came with these answers."""
     return {
         answer.asked.key
@@ -123,7 +123,7 @@ def known_outputs(answers: Sequence[Answer[SessionCall]], records: Mapping[CallK
     }
 
 
-def _is_another_output(answer: Answer[SessionCall], records: Mapping[CallKey, CallRecord]) -> bool:
+def _is_another_output(answer: CallAnswer[SessionCall], records: Mapping[CallKey, CallRecord]) -> bool:
     """Another output for a call that has one. The same output again asks for the outcome, and is no such case."""
     call = answer.asked
     if answer.result is None or call.record.state is not State.DONE or not call.has_result:

@@ -10,12 +10,11 @@ from ..adk.calls.resumption import outcome_events, plan_resumption, question_eve
 from ..adk.calls.session_calls import SessionCall
 from ..adk.session import Chat, MessageIds
 from ..adk.translate.history import replay
-from ..adk.translate.tool_parts import Records
 from ..adk.translate.translator import Translator
 from ..chunk_log import ChunkLog
 from ..loop_share import LoopShare
-from ..protocol.answers import Answer
-from ..protocol.call_record import CallKey, CallRecord, State
+from ..protocol.answers import CallAnswer
+from ..protocol.call_record import CallKey, CallRecord, Records, State
 from ..protocol.chunks import AnyChunk
 from ..protocol.fold import MessageFold, UIMessage
 from ..protocol.outcome import results_of
@@ -55,7 +54,7 @@ class NextSegment:
 
 
 async def plan_next_segment(
-    message: MessageToContinue, translator: Translator, answers: Sequence[Answer[SessionCall]]
+    message: MessageToContinue, translator: Translator, answers: Sequence[CallAnswer[SessionCall]]
 ) -> NextSegment | None:
     """None if ADK has everything already. `answers`: none when nobody asks, after a crash."""
     ids, calls, records = message.ids, message.calls, message.records
@@ -78,7 +77,7 @@ async def plan_next_segment(
     opening += results_of(await fold_in_slices(earlier), missed)
     for event in plan_resumption(undelivered, ids).browser_answers:
         opening += translator.feed(event, records=records)
-    earlier += translator.tools.sent_by_client(records, continued)
+    earlier += translator.call_parts.sent_by_client(records, continued)
     return NextSegment(
         log=new_log(await encode_in_slices(earlier)),
         opening=opening,

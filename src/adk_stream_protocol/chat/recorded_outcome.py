@@ -1,10 +1,11 @@
 """A segment for a client that asks for the outcomes of calls that have ended."""
 
 from ..adk.session import Chat
+from ..adk.translate.call_parts import recorded_chunk
 from ..adk.translate.history import replay
-from ..adk.translate.tool_parts import Records, recorded_chunk
 from ..adk.translate.translator import Translator
 from ..chunk_log import ChunkLog
+from ..protocol.call_record import Records
 from ..protocol.outcome import encode_outcome
 from ..protocol.replay import ended_calls
 from .answer_records import DecodedAnswers
@@ -19,7 +20,7 @@ async def encode_recorded_outcome(
     session = await chat.load()
     events = [*(session.events if session else []), *decoded.calls_outside_session]
     chunks = await replay(translator, chat, events, decoded.message_id, records)
-    message = await fold_in_slices([*chunks, *translator.tools.end_recorded(records)])
+    message = await fold_in_slices([*chunks, *translator.call_parts.end_recorded(records)])
     wire_ids = [answer.asked.wire_id for answer in decoded.answers]
     shown = {part.get("toolCallId") for part in message["parts"]}
     gone = [answer.asked for answer in decoded.answers if answer.asked.wire_id not in shown]

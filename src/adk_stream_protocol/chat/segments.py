@@ -13,13 +13,12 @@ from ..adk.request.request_run import RequestRun, RunRequest
 from ..adk.run import Run, RunContext, RunOwner
 from ..adk.run_config import effective_run_config
 from ..adk.session import Chat, MessageIds, find_event, message_id_of
-from ..adk.translate.tool_parts import Records
 from ..adk.translate.translator import Translator
 from ..adk.translate.translators import Translators
 from ..chunk_log import ChunkLog
 from ..limits import Limits
-from ..protocol.answers import Answer
-from ..protocol.call_record import CallKey, ChatKey
+from ..protocol.answers import CallAnswer
+from ..protocol.call_record import CallKey, ChatKey, Records
 from ..protocol.chunks import SdkVersion
 from ..protocol.messages import ApprovalStyle
 from ..store.base import Store, load_results
@@ -49,7 +48,7 @@ class Continuation:
     message_id: str
     start_id: str
     prepared: Prepared
-    answers: Sequence[Answer[SessionCall]] = ()
+    answers: Sequence[CallAnswer[SessionCall]] = ()
     sdk_version: SdkVersion | None = None
     approval_style: ApprovalStyle | None = None
 

@@ -1,8 +1,9 @@
-"""From what a client posts about calls to answers that count.
+"""Decode what a client posts about calls into answers.
 
 Clients say the same thing in many ways: a tool's part with an approval, an answered confirmation tool, results in a
-user's message. All of them become one `Answer`. Whatever does not fit a call that was really asked - an invented id, a
-call of the server's own, other arguments than were shown, an `approved` that is not a boolean - is no answer at all.
+user's message. All of them become one `CallAnswer`. Whatever does not fit a call that the client was asked about is
+ignored: an invented id, a call of the server's own, other arguments than were shown, an `approved` that is not a
+boolean.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -36,7 +37,7 @@ _Asked = TypeVar("_Asked", bound=AskedCall)
 
 
 @dataclass(frozen=True, kw_only=True)
-class Answer(Generic[_Asked]):
+class CallAnswer(Generic[_Asked]):
     """What a client says about one call: a decision, the output of its browser, or both."""
 
     asked: _Asked
@@ -48,20 +49,20 @@ class Answer(Generic[_Asked]):
 
     @property
     def counts(self) -> bool:
-        """An output without an approval for a call that needs one says nothing."""
+        """An output without an approval does not count for a call that needs one."""
         return self.approved is not None or self.asked.record.state is not State.PENDING
 
 
-def decode_answers(parts: Iterable[Part], asked: Sequence[_Asked]) -> list[Answer[_Asked]]:
+def decode_answers(parts: Iterable[Part], asked: Sequence[_Asked]) -> list[CallAnswer[_Asked]]:
     """The answers in the order in which the calls were asked; at most one for each."""
     parts = list(parts)
     by_call = _by_id((call.wire_id, call) for call in asked)
     by_approval = _by_id((call.approval_id, call) for call in asked if call.approval_id is not None)
-    answers: dict[CallKey, Answer[_Asked]] = {}
+    answers: dict[CallKey, CallAnswer[_Asked]] = {}
     ended = {_text(part.get("toolCallId")) for part in parts if part.get("state") in _ENDED}
     for part in parts:
         decision = _decision(part, by_call, by_approval)
-        # A question stays answered in the client's message, also when the call that it was about has its result.
+        # The client's message keeps an answered question, even when the call that it was about has its result.
         if decision is not None and not (
             decision.asked.record.executor == "server" and decision.asked.wire_id in ended
         ):
@@ -70,7 +71,7 @@ def decode_answers(parts: Iterable[Part], asked: Sequence[_Asked]) -> list[Answe
         call = by_call.get(_text(part.get("toolCallId")))
         if call is None or call.record.executor != "browser" or not _shows_what_was_asked(part.get("input"), call):
             continue
-        decided = answers.get(call.key, Answer(asked=call))
+        decided = answers.get(call.key, CallAnswer(asked=call))
         result = _result(part, call, decided)
         if result is not None and decided.approved is not False:
             answers[call.key] = replace(decided, result=result)
@@ -78,7 +79,7 @@ def decode_answers(parts: Iterable[Part], asked: Sequence[_Asked]) -> list[Answe
 
 
 def _by_id(named: Iterable[tuple[str, _Asked]]) -> dict[str, _Asked]:
-    """Without ids that two calls have: nobody can tell which of them an answer means."""
+    """Without the ids that two calls share: it is not clear which of them an answer means."""
     found: dict[str, _Asked] = {}
     ambiguous: set[str] = set()
     for id, call in named:
@@ -88,7 +89,9 @@ def _by_id(named: Iterable[tuple[str, _Asked]]) -> dict[str, _Asked]:
     return {id: call for id, call in found.items() if id not in ambiguous}
 
 
-def _decision(part: Part, by_call: Mapping[str, _Asked], by_approval: Mapping[str, _Asked]) -> Answer[_Asked] | None:
+def _decision(
+    part: Part, by_call: Mapping[str, _Asked], by_approval: Mapping[str, _Asked]
+) -> CallAnswer[_Asked] | None:
     call_id, kind, state = _text(part.get("toolCallId")), _tool_name(part), part.get("state")
     if part.get("type") == "tool-result":
         return _decision_in_result(call_id, _value(part), by_call, by_approval)
@@ -105,7 +108,7 @@ def _decision(part: Part, by_call: Mapping[str, _Asked], by_approval: Mapping[st
     call = by_approval.get(_text(approval.get("id")))
     if call is None or call.wire_id != call_id or kind != call.record.tool:
         return None
-    # With a result the part tells of the past, unless it is the browser's: that may come with its approval.
+    # A part with a result is about the past. Only a browser's result may come together with its approval.
     states = ("approval-responded",) if call.record.executor == "server" else _ANSWERED_BY_BROWSER
     if state not in states or not _shows_what_was_asked(part.get("input"), call):
         return None
@@ -118,13 +121,13 @@ _ANSWERED_BY_BROWSER = ("approval-responded", "output-available", "output-error"
 
 def _decision_in_result(
     call_id: str, value: Any, by_call: Mapping[str, _Asked], by_approval: Mapping[str, _Asked]
-) -> Answer[_Asked] | None:
-    """Results in a user's message, for the confirmation's id or for the call's own."""
+) -> CallAnswer[_Asked] | None:
+    """A decision as a result in a user's message, under the confirmation's id or under the call's own."""
     said = _dict(value)
     if call_id in by_approval:
         word = said.get("approval")
         if word in ("approved", "denied"):
-            return Answer(asked=by_approval[call_id], approved=word == "approved")
+            return CallAnswer(asked=by_approval[call_id], approved=word == "approved")
         return _said(by_approval[call_id], said, "confirmed")
     call = by_call.get(call_id)
     if call is None or call.approval_id is None:
@@ -136,12 +139,12 @@ def _decision_in_result(
 _WORDS_OF_A_DECISION = {"approved", "user_message", "reason"}
 
 
-def _said(call: _Asked, said: Mapping[str, Any], name: str) -> Answer[_Asked] | None:
+def _said(call: _Asked, said: Mapping[str, Any], name: str) -> CallAnswer[_Asked] | None:
     approved = said.get(name)
     if not isinstance(approved, bool):
         return None
     reason = said.get("reason", said.get("user_message"))
-    return Answer(
+    return CallAnswer(
         asked=call,
         approved=approved,
         reason=reason[:_MAX_REASON] if isinstance(reason, str) and reason else None,
@@ -149,7 +152,7 @@ def _said(call: _Asked, said: Mapping[str, Any], name: str) -> Answer[_Asked] | 
     )
 
 
-def _result(part: Part, call: _Asked, decided: Answer[_Asked]) -> dict[str, Any] | None:
+def _result(part: Part, call: _Asked, decided: CallAnswer[_Asked]) -> dict[str, Any] | None:
     if part.get("type") == "tool-result":
         value = _value(part)
         is_decision = _decision_in_result(call.wire_id, value, {call.wire_id: call}, {}) is not None

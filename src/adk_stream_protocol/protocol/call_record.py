@@ -1,10 +1,11 @@
-"""The life of a call that waits for somebody: one table, and the only functions that move a call along it.
+"""The record of a call that waits for somebody: one table of its states, and the only functions that move it.
 
-Two kinds of calls wait. A tool of the server's waits for a person's approval; a tool of the browser's waits for the
-browser's output, and before that, if it is to be approved, for the person. What is not in the table cannot happen;
-what the table allows is guarded here: who decides, in time, on which arguments, and which run holds the call.
+Two kinds of calls wait. A tool of the server waits for a person's approval. A tool of the browser waits for the
+browser's output, and before that, if it needs an approval, for the person. A move that is not in the table is not
+allowed. The functions here check the rest: who decides, whether in time, on which arguments, and under which lease.
 """
 
+from collections.abc import Mapping
 from enum import StrEnum
 from typing import Any, Literal, NamedTuple
 
@@ -14,16 +15,16 @@ from .digest import digest_of_call
 
 
 class State(StrEnum):
-    PENDING = "pending"  # asked, and nobody has decided
-    APPROVED = "approved"  # may run once; a browser's call without approval is born here
+    PENDING = "pending"  # nobody has decided yet
+    APPROVED = "approved"  # may run once; a browser's call that needs no approval starts here
     DENIED = "denied"
-    EXPIRED = "expired"  # the deadline was first
-    CLAIMED = "claimed"  # one run has taken it, and has not touched the tool yet
-    STARTED = "started"  # the tool may have had its effect from here on
+    EXPIRED = "expired"  # the deadline passed first
+    CLAIMED = "claimed"  # one run has taken it, and has not started the tool yet
+    STARTED = "started"  # from here on the tool may have had its effect
     DONE = "done"
     FAILED = "failed"
-    UNKNOWN = "outcome-unknown"  # its run was lost after the start: never run again
-    UNRECOGNIZED = "unrecognized"  # what a later version of this library wrote: read, and never moved or written
+    UNKNOWN = "outcome-unknown"  # its run was lost after the start; it is never run again
+    UNRECOGNIZED = "unrecognized"  # written by a later version of this library: read, never moved or written
 
     @classmethod
     def _missing_(cls, value: object) -> "State":
@@ -62,7 +63,7 @@ FINAL = frozenset(State) - {state for state, _ in TABLE}
 
 
 class ChatKey(NamedTuple):
-    """Whose chat it is, and which."""
+    """A chat and its owner."""
 
     app_name: str
     user_id: str
@@ -70,14 +71,14 @@ class ChatKey(NamedTuple):
 
 
 class CallKey(NamedTuple):
-    """A call within its chat. Some models number their calls anew in every answer, so the invocation belongs to it."""
+    """A call within its chat. Some models reuse call ids in every answer, so the invocation is part of the key."""
 
     invocation_id: str
     call_id: str
 
 
 class CallRecord(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """Everything known about one waiting call. `version` counts its moves."""
+    """Everything that is known about one waiting call. `version` counts its moves."""
 
     chat: ChatKey
     call: CallKey
@@ -87,16 +88,16 @@ class CallRecord(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     state: State
     asked_at: float
     approval_id: str | None = None
-    """Under which the person is asked, if there is anything to approve. None for a server's call that ADK itself asks
-    about: that has ADK's id."""
+    """The id under which the person is asked, if there is anything to approve. None for a server's call that ADK
+    itself asks about: that has ADK's id."""
     hint: str | None = None
     output_schema: Any = None
     deadline: float | None = None
     """Until when the person may decide."""
     browser_deadline: float | None = None
-    """Until when the browser may answer, once it may act."""
+    """Until when the browser may answer, after it was allowed to act."""
     approved: bool | None = None
-    """What the person said, also when it was too late."""
+    """What the person decided, even if it was too late."""
     decided_at: float | None = None
     decided_by: str | None = None
     reason: str | None = None
@@ -105,7 +106,7 @@ class CallRecord(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """The lease of the run that executes the call."""
     result: Any = None
     version: int = 0
-    # Workers of older versions drop these three when they move a call: nothing may depend on them.
+    # Workers of older versions drop the next three fields when they move a call: nothing may depend on them.
     message_id: str | None = None
     """The assistant's message that the call belongs to."""
     prepared: Any = None
@@ -113,8 +114,8 @@ class CallRecord(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     asked_payload: Any = None
     """What the tool asks the person to fill in."""
     delivered: bool | None = None
-    """Whether the outcome stands in ADK's session, or needs to no more; None if an older version has asked. No move
-    changes it."""
+    """Whether ADK's session has the outcome, or does not need it any more; None if an older version made the record.
+    No move changes it."""
 
     @property
     def digest(self) -> str:
@@ -122,17 +123,17 @@ class CallRecord(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     @property
     def due_at(self) -> float | None:
-        """Until when whoever is asked now may answer."""
+        """Until when the person or browser that is asked now may answer."""
         return self.deadline if self.state is State.PENDING else self.browser_deadline
 
     def waits(self, now: float) -> bool:
-        """Whether somebody is asked, and still has time."""
+        """Whether a person or a browser may still answer."""
         is_open = self.state is State.PENDING or (self.state is State.APPROVED and self.executor == "browser")
         return is_open and not _is_late(self, now)
 
     @property
     def lacks_result(self) -> bool:
-        """Whether the store has its result, and did not read it: see `Store.read`."""
+        """Whether the store has a result that it did not read: see `Store.read`."""
         return self.state in (State.DONE, State.FAILED) and self.result is None
 
     @property
@@ -141,17 +142,21 @@ class CallRecord(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     @property
     def is_decided(self) -> bool:
-        """Whether a decision would come too late: it learns what was recorded."""
+        """Whether a further decision would change nothing."""
         return self.state is not State.PENDING
 
     @property
     def is_answered(self) -> bool:
-        """Whether whoever was asked has had their say: a person about a tool of ours, the browser about its own."""
+        """Whether the answer is recorded: a person's for a tool of the server, the browser's for its own."""
         return self.is_decided if self.executor == "server" else self.is_final
 
 
+Records = Mapping[CallKey, CallRecord]
+"""What is recorded of a chat's calls."""
+
+
 class NotAllowed(Exception):
-    """The call is not where this move could begin, or not for whoever asks for it."""
+    """The state of the call does not allow this move, or whoever asks for it may not make it."""
 
 
 def decide(
@@ -164,8 +169,8 @@ def decide(
     payload: Any = None,
     browser_s: float | None = None,
 ) -> CallRecord:
-    """The person's word. The first one counts; to all others this gives what is recorded. `browser_s`: how long the
-    browser has for its output from now on."""
+    """The person's decision. The first one counts; for all others this returns the record as it is. `browser_s`: how
+    long the browser has for its output from now on."""
     if by != record.chat.user_id:
         raise NotAllowed("decided by somebody else")
     if record.is_decided:
@@ -180,14 +185,14 @@ def decide(
 
 
 def expire(record: CallRecord, *, now: float) -> CallRecord:
-    """Let the deadline count, if it has passed."""
+    """Expire the call if its deadline has passed."""
     if (record.state, Move.EXPIRE) in TABLE and _is_late(record, now):
         return _moved(record, Move.EXPIRE)
     return record
 
 
 def expire_unclaimed(record: CallRecord, *, now: float, recover_s: float) -> CallRecord:
-    """Let an approval of a server's call lapse that nobody has acted on for so long."""
+    """Expire a server's call that was approved `recover_s` ago or earlier, and that no run has taken."""
     is_waiting = record.executor == "server" and record.state is State.APPROVED
     if is_waiting and record.decided_at is not None and now >= record.decided_at + recover_s:
         return _moved(record, Move.EXPIRE)
@@ -195,29 +200,29 @@ def expire_unclaimed(record: CallRecord, *, now: float, recover_s: float) -> Cal
 
 
 def claim(record: CallRecord, *, digest: str, lease_token: str) -> CallRecord:
-    """One run takes the call, with the arguments that the person saw and no others."""
+    """One run takes the call, with exactly the arguments that the person saw."""
     if record.executor != "server" or digest != record.digest:
         raise NotAllowed("not what was approved")
     return _moved(record, Move.CLAIM, lease_token=lease_token)
 
 
 def start(record: CallRecord, *, lease_token: str) -> CallRecord:
-    _require_holder(record, lease_token)
+    _require_lease(record, lease_token)
     return _moved(record, Move.START)
 
 
 def finish(record: CallRecord, *, lease_token: str, result: Any) -> CallRecord:
-    _require_holder(record, lease_token)
+    _require_lease(record, lease_token)
     return _moved(record, Move.FINISH, result=result)
 
 
 def fail(record: CallRecord, *, lease_token: str, result: Any) -> CallRecord:
-    _require_holder(record, lease_token)
+    _require_lease(record, lease_token)
     return _moved(record, Move.FAIL, result=result)
 
 
 def take_output(record: CallRecord, *, by: str, result: Any, now: float) -> CallRecord:
-    """The browser's output, once, and while its time lasts."""
+    """The browser's output. It counts once, and before the deadline."""
     if record.executor != "browser" or by != record.chat.user_id:
         raise NotAllowed("not the browser's call")
     if record.is_final:
@@ -238,14 +243,14 @@ def refuse(record: CallRecord, *, reason: str, now: float) -> CallRecord:
 
 
 def lose_run(record: CallRecord, *, living_run: str | None) -> CallRecord:
-    """The run that held the call is gone, since another one (or none) has its chat now."""
+    """The run that had taken the call is gone: another one (or none) has the lease of its chat now."""
     if (record.state, Move.LOSE_RUN) in TABLE and record.lease_token != living_run:
         return _moved(record, Move.LOSE_RUN, lease_token=None)
     return record
 
 
 def give_up(record: CallRecord, *, result: Any) -> CallRecord:
-    """The run that should have taken the call up ended without it, and has told its client so: nobody does it later."""
+    """The run that should have run the call ended without it, and its client knows: nobody runs it later."""
     if record.executor == "server" and record.state is State.APPROVED:
         return _moved(record, Move.GIVE_UP, result=result)
     return record
@@ -255,9 +260,9 @@ def _is_late(record: CallRecord, now: float) -> bool:
     return record.due_at is not None and now >= record.due_at
 
 
-def _require_holder(record: CallRecord, lease_token: str) -> None:
+def _require_lease(record: CallRecord, lease_token: str) -> None:
     if record.lease_token != lease_token:
-        raise NotAllowed("held by another run")
+        raise NotAllowed("leased to another run")
 
 
 def _moved(record: CallRecord, move: Move, **changes: Any) -> CallRecord:

@@ -2,7 +2,7 @@
 
 Field for field the schema of `ai` 6.0.0, the strictest release that is still served: an unknown field on a known
 chunk ends the whole response there, and so does a JSON null in an optional field. Optional fields are therefore left
-out when unset, and what newer releases added says so beside the field. `ChunkWriter` decides what a version gets.
+out when unset. Fields that newer releases added are marked. `ChunkWriter` decides what a version gets.
 """
 
 from collections.abc import Iterable, Sequence
@@ -173,7 +173,7 @@ AnyChunk = Chunk | Data
 
 
 def _as_json(value: Any) -> Any:
-    """What tools return beside JSON. Pydantic models say how they want to be seen, the rest as text."""
+    """What tools return beside JSON: Pydantic models as their own JSON, the rest as text."""
     dump = getattr(value, "model_dump", None)
     return dump(mode="json") if callable(dump) else str(value)
 
@@ -188,15 +188,14 @@ def encode_chunks(chunks: Sequence[AnyChunk]) -> list[bytes]:
 
 
 def encode_json(value: Any) -> bytes:
-    """A chunk, or anything else that holds what tools returned. Never fails: what JSON or UTF-8 cannot hold is
-    replaced, not sent and not raised."""
+    """A chunk, or anything else with what tools returned. Never fails: what JSON or UTF-8 cannot hold is replaced."""
     try:
         return _encoder.encode(value)
     except Exception:
         return _encoder.encode(_printable(value, ()))
 
 
-_MAX_DEPTH = 100  # V8 and zod cope with more, but no tool result that a person reads is that deep
+_MAX_DEPTH = 100  # V8 and zod accept more, but no tool result that a person reads is that deep
 
 
 def _printable(value: Any, inside: tuple[int, ...]) -> Any:

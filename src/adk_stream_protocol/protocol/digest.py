@@ -1,7 +1,7 @@
-"""What a person was shown, in 64 characters: a digest of a call's name and arguments as canonical JSON.
+"""A digest of what a person was shown: 64 characters for a call's name and arguments as canonical JSON.
 
-Two argument sets have one digest exactly when they are the same JSON value: the order of keys does not count, `1` and
-`1.0` are one number, but `true` is not `1`, and a letter in another normalisation form is another letter.
+Two argument sets have the same digest exactly when they are the same JSON value: the order of keys does not count, `1`
+and `1.0` are one number, but `true` is not `1`, and a letter in another normalisation form is another letter.
 """
 
 import hashlib
@@ -44,7 +44,7 @@ def shown_arguments(arguments: Any) -> Any:
     as text."""
     copied = [arguments]
     places: list[tuple[Any, Any]] = [(copied, 0)]
-    while places:  # no recursion: a model may nest as it likes
+    while places:  # no recursion: a model may nest without limit
         inside, place = places.pop()
         value = inside[place]
         if isinstance(value, dict):
@@ -63,16 +63,16 @@ def has_large_integer(arguments: Any) -> bool:
 
 
 def cannot_be_shown(arguments: Any) -> str | None:
-    """Why nobody could see on a page what these arguments are, as the end of a sentence; None if they can be shown."""
+    """Why a page cannot show these arguments, as the end of a sentence; None if it can."""
     for value, depth in _everything(arguments):
         if depth > MAX_DEPTH:
             return f"its arguments are nested deeper than {MAX_DEPTH} levels"
         if isinstance(value, float) and not math.isfinite(value):
-            return "its arguments hold a number that is infinite or not a number"
+            return "its arguments contain a number that is infinite or not a number"
         if isinstance(value, str) and _HALF_CHARACTER.search(value):
-            return "its arguments hold half a character"
+            return "its arguments contain half a character"
         if isinstance(value, int) and value.bit_length() > _LONGEST_BITS:
-            return "its arguments hold a number with thousands of digits"
+            return "its arguments contain a number with thousands of digits"
     return None
 
 
@@ -94,7 +94,7 @@ def _everything(arguments: Any) -> Iterator[tuple[Any, int]]:
 
 
 def _canonical(value: Any, whole_number: Callable[[str], Any]) -> bytes:
-    # Whatever a tool is given, as the JSON that everybody sees.
+    # The arguments as the JSON that a client reads.
     plain = json.loads(encode_json(value), parse_int=whole_number, parse_float=_number)
     return msgspec.json.encode(plain, order="deterministic")
 

@@ -1,4 +1,4 @@
-"""From chunks to the `UIMessage` that a client makes of them: what the history route gives is what the client had."""
+"""Fold chunks into the `UIMessage` that a client makes of them. The history route sends what the client had."""
 
 from typing import Any, cast
 
@@ -12,8 +12,8 @@ UIMessage = dict[str, Any]
 
 
 class MessageFold:
-    """One assistant message, chunk by chunk, as the AI SDK 6 and 7 fold it. Of tool arguments that stream, only what
-    they come to in the end is looked at."""
+    """One assistant message, chunk by chunk, as the AI SDK 6 and 7 fold it. Tool arguments that stream count only
+    when they are whole."""
 
     def __init__(self) -> None:
         self.parts: list[Part] = []
@@ -72,7 +72,7 @@ class MessageFold:
                 typed = {"type": "dynamic-tool", "toolName": name} if chunk.dynamic else {"type": f"tool-{name}"}
                 part: Part = {**typed, "toolCallId": call_id, "state": "input-streaming"}
                 self._argument_texts[call_id] = ""
-                if call_id in self._calls:  # told anew
+                if call_id in self._calls:  # started again
                     self._calls[call_id] |= part
                 else:
                     self._calls[call_id] = self._add(part, providerExecuted=chunk.provider_executed)
@@ -104,7 +104,7 @@ class MessageFold:
                 raise TypeError(type(chunk).__name__)
 
     def _with_input(self, call_id: str) -> Part:
-        """The part of a call; if only the text of its arguments was told, with what it says."""
+        """The part of a call. If the client has its arguments only as text, they are decoded."""
         part, text = self._calls[call_id], self._argument_texts[call_id]
         if text and "input" not in part:
             part["input"] = msgspec.json.decode(text)

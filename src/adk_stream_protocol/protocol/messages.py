@@ -1,7 +1,7 @@
-"""What a client may send: untrusted shapes, read as loosely as the AI SDK 5, 6 and 7 differ, and no looser.
+"""What a client may send: untrusted shapes, as loose as the AI SDK 5, 6 and 7 differ, and no looser.
 
-Of a message only the part that counts is ever decoded. The rest of the posted history stays raw JSON: the
-conversation is the server's, and what a client says about it is not even looked at.
+Only the message that counts is decoded. The rest of the posted history stays raw JSON: the history of a chat is in its
+session, and what a client says about it is ignored.
 """
 
 import re
@@ -13,7 +13,7 @@ ApprovalStyle = Literal["approval-request", "confirmation-tool"]
 
 
 class RequestBody(msgspec.Struct, rename="camel"):
-    """The body of `DefaultChatTransport`; fields of the application's own are left alone."""
+    """The body of `DefaultChatTransport`; other fields are the application's own."""
 
     id: str
     messages: list[msgspec.Raw] | None = None
@@ -25,7 +25,7 @@ class RequestBody(msgspec.Struct, rename="camel"):
 
 
 class MessageHead(msgspec.Struct):
-    """As much of a message as tells what it is."""
+    """The fields that say what a message is."""
 
     role: str
     id: str | None = None
@@ -40,11 +40,11 @@ _MISSING = re.compile(r"missing required field `(\w+)`")
 
 
 def what_is_wrong(error: msgspec.ValidationError, inside: str = "") -> str:
-    """Which field is at fault. Names and numbers only: the decoder's own words may quote what it has read."""
+    """Which field is wrong. Names and numbers only: the decoder's own message may quote the request."""
     said = str(error)
     place, missing = _PLACE.search(said), _MISSING.search(said)
     names = (inside, place[1] if place else "", missing[1] if missing else "")
     field = ".".join(name for name in names if name)
     if not field:
-        return "it is no object"
+        return "it is not an object"
     return f"`{field}` is missing" if missing else f"`{field}` has a wrong type or value"

@@ -1,4 +1,4 @@
-"""NUL characters. PostgreSQL takes none in the JSON of a session, so that one would end a chat for good."""
+"""NUL characters. PostgreSQL takes none in JSON: with one in its session, a chat could not go on."""
 
 from typing import Any, cast
 
@@ -9,7 +9,7 @@ def has_nul(value: Any) -> bool:
 
 
 def without_nul(value: Any) -> Any:
-    """With the sign for what cannot be shown in its place."""
+    """With the replacement character in its place."""
     if isinstance(value, str):
         return value.replace("\0", "\ufffd")
     if isinstance(value, dict):

@@ -1,4 +1,4 @@
-"""What became of calls, for a client that asks again: a second tab, a retry, a replay."""
+"""The outcomes of calls, for a client that asks again: a second tab, a retry, a replay."""
 
 from collections.abc import Iterable
 
@@ -20,19 +20,18 @@ OPEN_STATES = ("approval-requested", "approval-responded", "input-available")
 def encode_outcome(
     message: UIMessage, message_id: str, call_ids: Iterable[str], taken_back: Iterable[AnyChunk] = ()
 ) -> list[AnyChunk]:
-    """A segment of its own, in which nothing happens but that the client is told. `taken_back`: the results of calls
-    that are not in the message any more."""
-    told = [Start(message_id), *results_of(message, call_ids), *taken_back]
+    """A segment that has only the outcomes. `taken_back`: the results of calls that are not in the message any more."""
+    out = [Start(message_id), *results_of(message, call_ids), *taken_back]
     is_open = [part.get("state") in OPEN_STATES for part in message["parts"]]
     steps = [place for place, part in enumerate(message["parts"]) if part["type"] == "step-start"]
     if any(is_open[steps[-1] if steps else 0 :]):
-        return [*told, Finish("tool-calls")]
+        return [*out, Finish("tool-calls")]
     # The empty step keeps the stock tool helper from sending again; it counts only if something is written after it.
-    return [*told, StartStep(), FinishStep(), Finish("stop", {})]
+    return [*out, StartStep(), FinishStep(), Finish("stop", {})]
 
 
 def results_of(message: UIMessage, call_ids: Iterable[str]) -> list[AnyChunk]:
-    """The calls' results as the client should have them. A denial that waits for its siblings is none yet."""
+    """The calls' results, as the client should have them. A denial that waits for other calls is none yet."""
     parts: dict[str, Part] = {part["toolCallId"]: part for part in message["parts"] if "toolCallId" in part}
     results: list[AnyChunk] = []
     for call_id in call_ids:

@@ -1,10 +1,10 @@
-"""What a reader gets who comes without a cursor: the message from its start, told as what it is by now.
+"""The replay for a reader without a cursor: the message from its start to where it is now.
 
-A client runs its `onToolCall` at every `tool-input-available`. A call that has its result already is therefore told by
-its arguments as text and the result, so that nobody runs it again.
+A client runs its `onToolCall` at every `tool-input-available`. A call that has its result already is therefore replayed
+with its arguments as text and with its result, so that no client runs it again.
 
-A reader costs what it takes: which calls are finished is kept once for all readers of a log, as it grows, and pieces
-are made one by one.
+Which calls are finished is kept once for all readers of a log, as it grows. The pieces of a replay are made one by one,
+when the reader takes them.
 """
 
 from collections.abc import Iterator, Sequence
@@ -13,10 +13,10 @@ from typing import Any
 import msgspec
 
 VOICE = b'{"type":"data-pcm"'
-"""Nobody wants to hear it twice."""
+"""How the chunks of a voice begin. They are not replayed."""
 
 Event = tuple[int | None, bytes]
-"""A chunk and its place in the log. Those of earlier segments have none: a cursor into them would lead nowhere."""
+"""A chunk and its place in the log. Chunks of earlier segments have no place: no cursor leads into them."""
 
 _TOOL = b'{"type":"tool-'
 _INPUT_OR_OUTPUT = (b'{"type":"tool-input-available"', b'{"type":"tool-output-')
@@ -59,7 +59,7 @@ class Calls:
         self._count += len(chunks)
 
     def finished_input(self, call_id: str, end: int) -> bytes | None:
-        """The chunk with the whole arguments of a call, if it is finished by `end`. Without one, its text is all."""
+        """The chunk with the whole arguments of a call that is finished by `end`; None if there is none."""
         if self._outputs.get(call_id, end) >= end:
             return None
         return next((chunk for place, chunk in reversed(self._inputs.get(call_id, ())) if place < end), None)
@@ -69,9 +69,9 @@ def replayed(
     earlier: Sequence[bytes], chunks: Sequence[bytes], calls: Calls, until: int, max_bytes: int
 ) -> Iterator[list[Event]]:
     """The message up to place `until` of its running segment, as a client that starts anew should read it: its earlier
-    segments, then the running one. A piece is made of so many bytes of the log, and may be empty."""
+    segments, then the running one. A piece covers at least `max_bytes` of the log, and may be empty."""
     end = len(earlier) + until
-    retold: set[str] = set()
+    as_text: set[str] = set()
     piece: list[Event] = []
     size = 0
     for index in range(end):
@@ -82,7 +82,7 @@ def replayed(
         else:
             place = index - len(earlier)
             encoded = chunks[place]
-        piece += _told(place, encoded, calls, end, retold)
+        piece += _replayed_chunk(place, encoded, calls, end, as_text)
         size += len(encoded)
         if size >= max_bytes:
             yield piece
@@ -90,8 +90,8 @@ def replayed(
     yield piece
 
 
-def _told(place: int | None, encoded: bytes, calls: Calls, end: int, retold: set[str]) -> Sequence[Event]:
-    """`retold`: the calls whose arguments were told as text."""
+def _replayed_chunk(place: int | None, encoded: bytes, calls: Calls, end: int, as_text: set[str]) -> Sequence[Event]:
+    """`as_text`: the calls whose arguments were already replayed as text."""
     if encoded.startswith(VOICE):
         return ()
     if not encoded.startswith(_TOOL):
@@ -100,14 +100,14 @@ def _told(place: int | None, encoded: bytes, calls: Calls, end: int, retold: set
     finished = calls.finished_input(chunk.tool_call_id, end)
     if finished is None:
         return ((place, encoded),)
-    if chunk.type == "tool-input-delta":  # a preview of what the lines below tell whole
+    if chunk.type == "tool-input-delta":  # a preview of the whole arguments, which are replayed below
         return ()
     is_question = chunk.type == _QUESTION
     if chunk.type != _WHOLE and not is_question:
         return ((place, encoded),)
     events: list[Event] = []
-    if chunk.tool_call_id not in retold:
-        retold.add(chunk.tool_call_id)
+    if chunk.tool_call_id not in as_text:
+        as_text.add(chunk.tool_call_id)
         whole = msgspec.json.encode(_decode_input(finished).input).decode()
         delta = {"type": "tool-input-delta", "toolCallId": chunk.tool_call_id, "inputTextDelta": whole}
         events.append((None if is_question else place, msgspec.json.encode(delta)))

@@ -2,8 +2,8 @@
 
 from collections.abc import Sequence
 
-# What the AI SDK's own servers send, and `no-transform`. Clients check none of it; proxies do. Those that compress hold
-# streams back unless nothing may be transformed (Next.js), or unless they are told not to buffer (nginx).
+# What the AI SDK's own servers send, and `no-transform`. Clients check none of it; proxies do. Some proxies delay a
+# stream unless a header forbids to transform it (Next.js) or to buffer it (nginx).
 HEADERS = {
     "content-type": "text/event-stream",
     "cache-control": "no-cache, no-transform",
@@ -30,7 +30,7 @@ def encode_event(segment: bytes, place: int | None, chunk: bytes) -> bytes:
 
 
 def decode_cursor(last_event_id: str | None, segment: str) -> int | None:
-    """Where a reader goes on who has read up to this id; None if it has read something else."""
+    """Where a reader continues that has read up to this id; None if the id is not of this segment."""
     if last_event_id is None or len(last_event_id) > _MAX_ID_LENGTH:
         return None
     named, _, place = last_event_id.rpartition("-")

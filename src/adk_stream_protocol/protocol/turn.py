@@ -36,8 +36,8 @@ Again = Literal["regenerate", "edit"]
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """One user message for one chat, or what its client says about calls. Everything else of the conversation is in
-    the session, and so may be a message that is to be answered anew: then there are no `parts`."""
+    """One user message for one chat, or a client's answers to calls. Everything else of the conversation is in the
+    session. A message that is to be answered again may be there, too: then there are no `parts`."""
 
     chat_id: str
     message_id: str | None
@@ -45,11 +45,10 @@ class Turn:
     sdk_version: SdkVersion | None
     approval_style: ApprovalStyle | None
     again: Again | None = None
-    """Whether the conversation goes back to the message `target_id` first: to answer it anew, or to have said
-    something else."""
+    """Whether the conversation first goes back to the message `target_id`: to answer it again, or to replace it."""
     target_id: str | None = None
     answers: tuple[dict[str, Any], ...] | None = None
-    """Instead of a user's message: parts that may answer calls. `message_id` is that of the message they go on with."""
+    """Instead of a user's message: parts that may answer calls. `message_id` names the message that goes on."""
 
 
 def decode_turn(body: bytes, limits: Limits, *, sdk_version_header: str | None = None) -> Turn:
@@ -64,7 +63,7 @@ def read_turn(request: RequestBody, limits: Limits, *, sdk_version_header: str |
     sdk_version = decode_sdk_version(request.sdk_version, sdk_version_header)
     again = _again(request)
     if again == "regenerate" and not request.messages and _is_null(request.message):
-        return _answer_anew(request, sdk_version)
+        return _regenerate(request, sdk_version)
     raw, head, place = _named_message(request)
     message_id = None if head.id is None else _identifier(head.id, "id of the message")
     if head.role == "assistant":
@@ -87,10 +86,10 @@ def read_turn(request: RequestBody, limits: Limits, *, sdk_version_header: str |
     )
 
 
-def _answer_anew(request: RequestBody, sdk_version: SdkVersion | None) -> Turn:
-    """What was said is in the session, so its id will do."""
+def _regenerate(request: RequestBody, sdk_version: SdkVersion | None) -> Turn:
+    """The user's message is in the session, so the id of its answer is enough."""
     if request.message_id is None:
-        raise MalformedRequest("Which answer is wanted anew? Send its `messageId`, or the `messages` up to it.")
+        raise MalformedRequest("Send the `messageId` of the answer to regenerate, or the `messages` up to it.")
     return Turn(
         chat_id=request.id,
         message_id=None,
@@ -102,8 +101,8 @@ def _answer_anew(request: RequestBody, sdk_version: SdkVersion | None) -> Turn:
     )
 
 
-# Of what a client answers; it is compared, stored and shown, each of which has its own bottom. The deepest arguments
-# that were shown still come back, in a question's copy of the call.
+# The depth of a client's answer, which is compared, stored and shown. The deepest arguments that can be shown must fit,
+# since they come back in a question's copy of the call.
 _MAX_DEPTH = MAX_DEPTH + 4
 
 
@@ -123,8 +122,8 @@ def _inside(value: Any) -> Iterable[Any]:
 
 
 def _named_message(request: RequestBody) -> tuple[msgspec.Raw, MessageHead, str]:
-    """The last message, and where it stands; but an answer may go on with an earlier one of the assistant's, and then
-    names it."""
+    """The last message, and its place. An answer may also continue an earlier message of the assistant, and then names
+    it."""
     if not _is_null(request.message):
         return request.message, _decode(request.message, MessageHead, "message"), "message"
     if not request.messages:
@@ -137,7 +136,7 @@ def _named_message(request: RequestBody) -> tuple[msgspec.Raw, MessageHead, str]
             try:
                 earlier = _decode(raw, MessageHead)
             except MalformedRequest:
-                continue  # the rest of the history is the client's own affair
+                continue  # the rest of the history is not used
             if earlier.id == request.message_id and earlier.role == "assistant":
                 return raw, earlier, f"messages[{number}]"
     return last, head, place
@@ -147,7 +146,7 @@ _Shape = TypeVar("_Shape")
 
 
 def _decode(body: bytes | msgspec.Raw, shape: type[_Shape], inside: str = "") -> _Shape:
-    # The decoder's own words go nowhere: they may quote the body.
+    # The decoder's own message is not passed on: it may quote the body.
     try:
         return msgspec.json.decode(body, type=shape)
     except msgspec.ValidationError as error:
@@ -170,7 +169,7 @@ def _again(request: RequestBody) -> Again | None:
 
 
 def _is_null(value: msgspec.Raw) -> bool:
-    seen = memoryview(value)  # no copy: the other kind of value may be a message with a file in it
+    seen = memoryview(value)  # no copy: the value may be a message with a file in it
     return len(seen) == 4 and seen.tobytes() == b"null"
 
 
@@ -195,7 +194,7 @@ def _identifier(value: str, what: str) -> str:
 
 
 def decode_sdk_version(in_body: int | str | None, in_header: str | None) -> SdkVersion | None:
-    """5, 6 or 7, also as the first figure of a full version; the body outranks the header."""
+    """5, 6 or 7, also as the major number of a full version; the body goes before the header."""
     named = in_header if in_body is None else in_body
     if named is None:
         return None
@@ -226,8 +225,8 @@ def _user_parts(parts: list[dict[str, Any]], limits: Limits) -> tuple[TextInput 
                 taken.append(TextInput(text))
         elif kind == "file":
             taken.append(_file(part, limits))
-        elif not (isinstance(kind, str) and kind.startswith("data-")):  # those are the page's own
-            raise MalformedRequest("A user message holds text, file and data parts only.")
+        elif not (isinstance(kind, str) and kind.startswith("data-")):  # data parts are the page's own
+            raise MalformedRequest("A user message may have text, file and data parts only.")
     if not taken:
         raise MalformedRequest("The message is empty.")
     if text_bytes > limits.max_json_bytes:
@@ -275,10 +274,10 @@ def _data_url(url: str, limits: Limits) -> bytes:
 
 
 class BodyMeter:
-    """Counts a request while it arrives: JSON, and apart from it what stands in `data:` URLs.
+    """Counts a request while it arrives: the JSON, and separately the contents of `data:` URLs.
 
     Stock clients post their whole history with every file in it, so the two have limits of their own. A body that is
-    over one is refused at the chunk that crosses it, whatever its sender still has to say.
+    over a limit is refused at once, before the rest of it has arrived.
     """
 
     _OPENING = b'"data:'
@@ -321,8 +320,8 @@ class BodyMeter:
 
 
 def decode_body(body: bytes) -> dict[str, Any]:
-    """The whole body as the application sees it, for its `prepare` hook. Messages one by one: while the decoder is at
-    work, no other thread is."""
+    """The whole body, for the application's `prepare` hook. Messages are decoded one by one: no other thread runs while
+    the decoder does."""
     fields = _decode(body, dict[str, msgspec.Raw])
     return {name: _messages(raw) if name == "messages" else _decode(raw, _ANYTHING) for name, raw in fields.items()}
 

@@ -10,9 +10,8 @@ from google.adk.events import Event
 from google.genai import types
 
 from ...protocol.answers import CONFIRMATION
-from ...protocol.call_record import CallKey, CallRecord
+from ...protocol.call_record import CallKey, CallRecord, Records
 from ..event_parts import as_dict
-from ..translate.tool_parts import Records
 from .outcomes import ended_response
 
 

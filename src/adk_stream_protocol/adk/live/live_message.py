@@ -10,12 +10,11 @@ from google.adk.events import Event
 from google.genai import types
 
 from ...chunk_log import ChunkLog
-from ...protocol.call_record import CallKey
+from ...protocol.call_record import CallKey, Records
 from ...protocol.chunks import AnyChunk, encode_chunks
 from ...protocol.replay import VOICE
 from ..calls.outcomes import as_response
 from ..session import MessageIds
-from ..translate.tool_parts import Records
 from ..translate.translator import Translator
 
 _AS_USUAL = MessageIds(user_message_id=None, message_id=None)
@@ -87,7 +86,7 @@ class LiveMessage:
         named = start_id or self.message_id
         if self._is_started:
             chunks = self.translator.new_segment(named, records, answered, known_outputs)
-            by_client = encode_chunks(self.translator.tools.sent_by_client(records, answered))
+            by_client = encode_chunks(self.translator.call_parts.sent_by_client(records, answered))
         else:
             chunks = self.translator.start(named)
             by_client = []

@@ -31,7 +31,6 @@ from ..run import STOP_GRACE_S as _STOP_GRACE_S
 from ..run_end import log_failure, unfinished_events
 from ..runner import lift_frame_limit
 from ..session import MessageIds
-from ..translate.ending import encode_end
 from ..translate.translators import Translators
 from .input_queue import LiveInput
 from .live_message import LiveMessage
@@ -40,7 +39,7 @@ from .live_segments import LiveSegments
 logger = logging.getLogger(__name__)
 
 SUPERSEDED = "superseded: the user wrote something else instead"
-STOPPED = "the user stopped the session"
+STOPPED_BY_USER = "the user stopped the session"
 ENDED = "the session has ended"
 
 _TICK_S = 1
@@ -228,7 +227,7 @@ class LiveRun:
         for message in list(self._segments.messages.values()):
             for call in list(message.waiting):
                 try:
-                    await self._refuse(call, STOPPED)
+                    await self._refuse(call, STOPPED_BY_USER)
                 except StoreUnavailable:  # then it stays pending, and nothing runs without the record
                     logger.error("a call that was stopped is still pending")
         self._segments.tell_news()
@@ -376,7 +375,7 @@ class LiveRun:
             await self._context.owner.run_ended(self)  # before the last chunk: a client may send its next turn at once
             for message in self._segments.messages.values():
                 if message.log is not None:
-                    message.close(encode_end(message.translator, self.leased.records, self._ended_by, self._failure))
+                    message.close(message.translator.end(self.leased.records, self._ended_by, self._failure))
             self.ended.set()
 
     async def _keep_what_was_said(self) -> None:

@@ -26,7 +26,6 @@ from ..run import STOP_GRACE_S as _STOP_GRACE_S
 from ..run_end import log_failure, unfinished_events
 from ..session import MessageIds, find_repeated
 from ..title import title_of
-from ..translate.ending import encode_end
 from ..translate.translator import Translator
 from .run_bounds import RunBounds
 
@@ -222,7 +221,7 @@ class RequestRun:
         self._accept()
         self._bounds.stop_watching_readers()
         self.leased.lose_calls()
-        self._write(encode_end(self._translator, self.leased.records, self._ended_by, self._failure))
+        self._write(self._translator.end(self.leased.records, self._ended_by, self._failure))
         self.log.close()
         self.ended.set()
 

@@ -1,20 +1,48 @@
-"""How the stream of an answer ends."""
+"""How a segment ends, as far as its events say."""
 
-from ...protocol.chunks import AnyChunk
-from .tool_parts import Records
-from .translator import Translator
+from typing import Any
+
+from google.adk.events import Event
+
+from ...protocol.chunks import FinishReason
+from ..event_parts import FINISH_REASONS, TURN_ENDS
+from ..failures import public_failure_text
+from .usage import Usage
 
 
-def encode_end(translator: Translator, records: Records, ended_by: str | None, failure: str | None) -> list[AnyChunk]:
-    """The end of a stream: by itself, by a stop, by a failure, or by a limit. Recorded outcomes are shown in any case.
+class Ending:
+    def __init__(self) -> None:
+        self.reason: FinishReason | None = None
+        self.failure: str | None = None
+        """What the client reads if the run failed."""
+        self._is_interrupted = False
+        self._usage = Usage()  # of all segments
 
-    `ended_by`: None, `stop`, or the name of a limit. `failure`: its public text.
-    """
-    recorded = translator.tools.end_recorded(records)
-    if ended_by is None:
-        return [*recorded, *translator.finish(records=records)]
-    if ended_by == "stop":
-        return [*recorded, *translator.abort(records=records)]
-    if failure is not None:
-        return [*recorded, *translator.fail(failure, records=records)]
-    return [*recorded, *translator.finish(ended_by, records=records)]
+    def new_segment(self) -> None:
+        self.reason = self.failure = None
+        self._is_interrupted = False
+
+    def add(self, event: Event) -> None:
+        self._usage.add(event)
+        if event.finish_reason is not None:
+            self.reason = FINISH_REASONS.get(event.finish_reason.value, "other")
+        if event.turn_complete_reason is not None:
+            self.reason = TURN_ENDS.get(event.turn_complete_reason.value, "content-filter")
+        if event.interrupted:
+            self._is_interrupted = True
+        if event.error_code is None:
+            if event.content is not None:
+                self.failure = None  # the run went on after it
+            return
+        known = FINISH_REASONS.get(event.error_code)
+        if known is not None:
+            self.reason = known
+        else:
+            self.failure = public_failure_text(event.error_code)
+
+    def metadata(self, limit: str | None = None) -> dict[str, Any] | None:
+        """For the message. `limit`: the one that ended the run."""
+        used = self._usage.metadata()
+        if limit is not None:
+            return {**(used or {}), "limit": limit}
+        return {**(used or {}), "interrupted": True} if self._is_interrupted else used

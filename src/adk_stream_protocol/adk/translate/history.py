@@ -1,7 +1,7 @@
-"""From the events of a session to the messages that its clients saw.
+"""Encode the events of a session as the messages that its clients saw.
 
-The events go through the same translator as when they were new, and its chunks are folded as the client folds them:
-what comes out is what the client had, part by part.
+The events go through the same translator as when they were new, and its chunks are folded as the client folds them. The
+result is what the client had, part by part.
 """
 
 from collections.abc import Callable, Iterable
@@ -12,20 +12,18 @@ from google.adk.events import Event
 from google.genai import types
 
 from ...loop_share import LoopShare
-from ...protocol.call_record import CallRecord
+from ...protocol.call_record import CallRecord, Records
 from ...protocol.chunks import AnyChunk
 from ...protocol.fold import MessageFold, Part, UIMessage
-from ..event_parts import data_file, is_said
+from ..event_parts import ArtifactFile, data_file, is_said
 from ..session import Chat, MessageIds, kept_events, message_id_of, user_message_id_of
-from .ending import encode_end
-from .tool_parts import Records
-from .translator import ArtifactFile, Translator
+from .translator import Translator
 
 Files = dict[str, ArtifactFile] | None
 
 
 class _AssistantMessage:
-    """An answer while its events are read. Its parts may come late: an approval is answered after other messages."""
+    """An answer while its events are read. Some of its parts come after later messages: those after an approval."""
 
     def __init__(self, message_id: str, translator: Translator, records: Records) -> None:
         self._translator = translator
@@ -43,19 +41,19 @@ class _AssistantMessage:
             self._fold.feed(chunk)
 
     def message(self) -> UIMessage:
-        for chunk in encode_end(self._translator, self._records, self._ended_by, self._failure):
+        for chunk in self._translator.end(self._records, self._ended_by, self._failure):
             self._fold.feed(chunk)
         for part in self._fold.parts:
-            record = (
-                self._translator.tools.asked_as(part["approval"]["id"], self._records) if "approval" in part else None
-            )
+            if "approval" not in part:
+                continue
+            record = self._translator.call_parts.asked_as(part["approval"]["id"], self._records)
             if record is not None and record.approved is not None:
                 _decide(part, record)
         return self._fold.message()
 
 
 def _decide(part: Part, record: CallRecord) -> None:
-    """What the person has said is the client's to write; no chunk of the server's does."""
+    """Add the person's decision. The client writes it into its own message; there is no chunk for it."""
     part["approval"]["approved"] = record.approved
     if record.reason is not None:
         part["approval"]["reason"] = record.reason
@@ -66,7 +64,7 @@ def _decide(part: Part, record: CallRecord) -> None:
 async def replay(
     translator: Translator, chat: Chat, events: list[Event], message_id: str, records: Records
 ) -> list[AnyChunk]:
-    """The segments of a message so far. Afterwards the translator is where it was when the last of them ended."""
+    """The segments of a message so far. Afterwards the translator has the state that it had when the last one ended."""
     chunks = await _replayed(translator, chat, events, message_id, records)
     return [*chunks, *translator.pause(records)]
 
@@ -81,15 +79,15 @@ async def replay_to_its_end(
         await share.give_way()
         if message_id_of(event) == message_id and (ids := MessageIds.of(event)).message_id and ids.ended_by:
             last = ids
-    return [*chunks, *encode_end(translator, records, last.ended_by, last.failure)]
+    return [*chunks, *translator.end(records, last.ended_by, last.failure)]
 
 
 async def _replayed(
     translator: Translator, chat: Chat, events: list[Event], message_id: str, records: Records
 ) -> list[AnyChunk]:
     chunks, share = translator.start(message_id), LoopShare()
-    told = [event for event in await kept_events(events, share) if message_id_of(event) == message_id]
-    for event, files in zip(told, await _files_of(chat, told), strict=True):
+    of_message = [event for event in await kept_events(events, share) if message_id_of(event) == message_id]
+    for event, files in zip(of_message, await _files_of(chat, of_message), strict=True):
         await share.give_way()
         chunks += translator.feed(event, files, records=records)
     return chunks
@@ -107,15 +105,15 @@ async def encode_history(
     records: Records,
     running: str | None,
 ) -> list[UIMessage]:
-    """All messages in order. The answer that is `running` is left out: whoever resumes gets it from its start."""
+    """All messages in order, without the answer that is `running`: a client that resumes gets it from its start."""
     share = LoopShare()
     backwards = (await _read_messages(chat, events, new_translator, records, share))[::-1]
-    told: list[UIMessage] = []
+    encoded: list[UIMessage] = []
     while backwards:
         await share.give_way()
         message = backwards.pop()  # one by one, since it takes a while to free what all of them were made with
-        told.append(message.message() if isinstance(message, _AssistantMessage) else message)
-    return [message for message in told if message["parts"] and message["id"] != running]
+        encoded.append(message.message() if isinstance(message, _AssistantMessage) else message)
+    return [message for message in encoded if message["parts"] and message["id"] != running]
 
 
 async def _read_messages(
@@ -136,7 +134,7 @@ async def _read_messages(
         answer = answers.get(message_id)
         if place in user_ids:
             said: UIMessage = {"id": user_ids[place], "role": "user", "parts": list(_user_parts(event))}
-            # What was heard may be told after the answer to it has begun.
+            # A transcript of the user's voice may come after the answer to it has begun.
             messages.add_said(said, before=answer if event.input_transcription is not None else None)
         if answer is None:
             if event.author == "user" or (event.turn_complete and not is_said(event)):
@@ -149,8 +147,8 @@ async def _read_messages(
 
 
 class _MessageOrder:
-    """Where messages stand. A message that is put before or behind another has that one's place with a mark and a
-    number behind it, so that all of them can be sorted in the end."""
+    """The order of messages. Each has a place, a tuple. A message before or after another one has that one's place with
+    a mark (-1 or 1) and a number added, so that all of them can be sorted in the end."""
 
     def __init__(self) -> None:
         self._placed: list[tuple[tuple[int, ...], UIMessage | _AssistantMessage]] = []
@@ -164,7 +162,7 @@ class _MessageOrder:
         self._of_words[said["id"]] = max(place, self._of_words.get(said["id"], place))
 
     def add_answer(self, answer: _AssistantMessage, user_message_id: str | None) -> None:
-        """Behind the words that are answered: in a live session others may have been written meanwhile."""
+        """After the user's message that it answers: in a live session the user may have written others meanwhile."""
         count = len(self._placed)
         words = self._of_words.get(user_message_id or "")
         place = self._of_answers[answer] = (count, 0) if words is None else (*words[:-1], 1, -count, 0)
@@ -175,11 +173,11 @@ class _MessageOrder:
 
 
 async def _user_message_ids(events: list[Event], share: LoopShare) -> dict[int, str]:
-    """The client's own ids of what the user said, by its places. ADK keeps none with what is written in a live session;
-    the answer to it has it."""
+    """The client's own ids of the user's messages, by the places of their events. ADK keeps none with what the user
+    writes in a live session; the answer to it has the id."""
     ids: dict[int, str] = {}
     known: set[str] = set()
-    ahead = 0  # before this, no event has an id that is still to be given
+    ahead = 0  # no event before this place has an id that is not given yet
     for place, event in enumerate(events):
         await share.give_way()
         if event.author != "user" or not _has_user_parts(event):
@@ -231,7 +229,7 @@ class PastTurn:
     content: types.Content
     user_message_id: str
     is_alone: bool
-    """Whether nothing else was said in its invocation. A live session is one invocation."""
+    """Whether the user said nothing else in its invocation. A live session is one invocation."""
     said: str | None
 
 

@@ -1,4 +1,4 @@
-"""Grounding and citations: what an answer rests on, as sources and as marks in the text."""
+"""Grounding and citations: the sources of an answer, and which passages of its text rest on them."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -12,7 +12,7 @@ Source = SourceUrl | SourceDocument
 
 
 class Sources:
-    """The sources of one message, each told once."""
+    """The sources of one message, each emitted once."""
 
     def __init__(self) -> None:
         self._by_address: dict[str, Source] = {}

@@ -1,4 +1,4 @@
-"""Tool arguments while they stream: from ADK's three dialects to the JSON text that the AI SDK wants.
+"""Tool arguments while they stream: ADK's three dialects become the JSON text that the AI SDK expects.
 
 | dialect                            | id of a chunk                      | arguments of a chunk                 |
 |------------------------------------|------------------------------------|--------------------------------------|
@@ -7,9 +7,9 @@
 | Interactions API                   | the call's on the first chunk,     | pieces of raw JSON without a path    |
 |                                    | then a fresh one on each           |                                      |
 
-Only a call that the aggregate will name may be shown, since the part of any other would stay open. So nothing is shown
-at a call's first chunk: a second one under the same id (or the raw dialect's, under a name that is open) proves it.
-What is shown is a preview. The aggregate's arguments are the ones that count.
+A call is shown only if the whole event will have it, since any other part would stay open. So nothing is shown at a
+call's first chunk: a second chunk under the same id (in the raw dialect: under the same name) proves that it will.
+What is shown is a preview. The arguments that count are those of the whole event.
 """
 
 import json
@@ -30,7 +30,7 @@ Scalar = str | float | bool | None
 
 
 class OutOfOrder(Exception):
-    """A leaf that belongs before text already written; the preview ends here."""
+    """A leaf that belongs before text that is already written; the preview ends here."""
 
 
 def parse_json_path(path: str) -> Path:
@@ -121,7 +121,7 @@ class _StreamedCall:
     id: str
     name: str
     text: JsonText | None = field(default_factory=JsonText)  # None: the preview has ended
-    held: str = ""  # what is to be shown with the second chunk
+    deferred: str = ""  # text to show with the second chunk
     shown: bool = False
 
 
@@ -142,7 +142,7 @@ class StreamedArguments:
         self._calls: dict[str, _StreamedCall] = {}
 
     def feed(self, call: types.FunctionCall) -> Iterator[ArgumentText]:
-        """What a partial call adds to what the client sees. A whole call adds nothing: the aggregate has it."""
+        """What a partial call adds to the preview. A whole call adds nothing: the whole event has its arguments."""
         if call.partial_args is None and not call.will_continue and call.id not in self._calls:
             return
         known = self._calls.get(call.id or "")
@@ -157,8 +157,8 @@ class StreamedArguments:
             if not call.id or not call.name:
                 return
             known = self._calls[call.id] = _StreamedCall(call.id, call.name)
-            # The raw dialect's first chunk is shared with ADK's aggregation, and may hold later fragments already.
-            known.held = "" if raw else self._text(known, call)
+            # ADK appends later fragments to the raw dialect's first chunk, so it may have some of them already.
+            known.deferred = "" if raw else self._text(known, call)
             return
         if call.name and not known.shown:
             known.name = call.name  # LiteLLM's may arrive in pieces
@@ -168,7 +168,7 @@ class StreamedArguments:
         self._calls.clear()
 
     def _raw_call(self, name: str | None) -> _StreamedCall | None:
-        """The raw dialect streams one call after the other, so a fragment is of the newest with its name."""
+        """The raw dialect streams one call after the other, so a fragment belongs to the newest call with its name."""
         for call in reversed(self._calls.values()):
             if call.name == name and not call.id.startswith(_MADE_UP_ID):
                 return call
@@ -187,14 +187,14 @@ class StreamedArguments:
         return "".join(pieces)
 
     def _show(self, call: _StreamedCall, text: str) -> Iterator[ArgumentText]:
-        text, call.held = call.held + text, ""
+        text, call.deferred = call.deferred + text, ""
         if text:  # by then the name is whole: it comes before the arguments
             yield ArgumentText(call.id, call.name, text, opens=not call.shown)
             call.shown = True
 
 
 class _NoValue:
-    """An empty object or list: ADK cannot say which, so it waits for the aggregate."""
+    """An empty object or list: ADK cannot say which, so it is not part of the preview."""
 
 
 def _scalar(argument: types.PartialArg) -> Scalar | _NoValue:

@@ -1,18 +1,18 @@
-"""ChunkWriter: a denial waits for the other calls of its step, and comes with them in the order of the calls."""
+"""ToolParts: a denial waits for the other calls of its step, and comes with them in the order of the calls."""
 
 import pytest
 
-from adk_stream_protocol.protocol.writer import ChunkWriter
+from adk_stream_protocol.protocol.stream import ChunkWriter
 from protocol.segment_checker import TERMINALS, Terminal, wire
-from protocol.writer_steps import (
+from protocol.stream_steps import (
     Step,
     Talk,
     ask,
     call,
+    deferred,
     deny,
     end,
     error,
-    held,
     known,
     new_step,
     open_input,
@@ -27,10 +27,10 @@ TEXT = ["start-step", "text-start", "text-delta", "text-end", "finish-step", "fi
 
 OPEN_BESIDE: dict[str, list[Step]] = {
     "streaming": [open_input("b")],
-    "held": [held("b")],
+    "deferred": [deferred("b")],
     "at work": [call("b")],
     "asked about": [call("b"), ask("b")],
-    "asked about, then the client's": [held("b"), ask("b")],
+    "asked about, then the client's": [deferred("b"), ask("b")],
     "with the client": [call("b", awaits_client=True)],
 }
 
@@ -40,8 +40,8 @@ def test_a_denial_waits_for_the_open_calls_of_its_step(beside: list[Step]) -> No
     """Beside a denied call the stock tool helper never sends what the client has done with the others."""
     writer = ChunkWriter()
     play(writer, call("a"), ask("a"), *beside)
-    assert writer.tool_denied("a", "No.") == []
-    assert not writer.can_take_result("a")
+    assert writer.tools.deny("a", "No.") == []
+    assert not writer.tools.can_take_result("a")
 
 
 @pytest.mark.parametrize(
@@ -52,7 +52,7 @@ def test_a_denial_waits_for_the_open_calls_of_its_step(beside: list[Step]) -> No
 def test_a_denial_waits_for_nothing_else(beside: list[Step]) -> None:
     writer = ChunkWriter()
     play(writer, call("c", awaits_client=True), new_step, *beside, call("a"), ask("a"))
-    assert short(wire(writer.tool_denied("a", "No."))) == ["tool-output-denied a"]
+    assert short(wire(writer.tools.deny("a", "No."))) == ["tool-output-denied a"]
 
 
 RESULTS: dict[str, tuple[Step, list[str]]] = {
@@ -76,7 +76,7 @@ def test_a_denial_that_waited_comes_with_the_last_result_in_the_order_of_the_cal
 def test_a_denial_that_waited_comes_when_arguments_turn_out_never_to_be_whole() -> None:
     writer = ChunkWriter()
     play(writer, call("a"), open_input("b"), deny("a"))
-    assert short(wire(writer.tool_input_error("b", "x"))) == ["tool-output-denied a", "tool-input-error b"]
+    assert short(wire(writer.tools.input_error("b", "x"))) == ["tool-output-denied a", "tool-input-error b"]
 
 
 @pytest.mark.parametrize("how", TERMINALS)
@@ -100,7 +100,7 @@ def test_a_denial_waits_over_segments(how: Terminal) -> None:
 
 def test_a_denied_tool_of_the_server_beside_an_approved_one_of_the_browser() -> None:
     talk = Talk()
-    talk.segment(call("a"), ask("a"), held("b"), ask("b"))
+    talk.segment(call("a"), ask("a"), deferred("b"), ask("b"))
     talk.client.decide("a", False)
     talk.client.decide("b", True)
     assert talk.segment(to_client("b"), deny("a"), at_work=["a"]) == ["tool-input-available b", "finish"]
@@ -150,15 +150,15 @@ def test_a_denial_waits_for_calls_that_are_not_among_those_that_come_together() 
     assert short(wire([*deny("a", closing="ab")(writer), *output("b", closing="ab")(writer)])) == [
         "tool-output-available b"
     ]
-    assert short(wire(writer.tool_output("c", 1))) == ["tool-output-denied a", "tool-output-available c"]
+    assert short(wire(writer.tools.output("c", 1))) == ["tool-output-denied a", "tool-output-available c"]
 
 
-@pytest.mark.parametrize("beside", [open_input("b"), held("b"), call("b"), call("b", awaits_client=True)])
+@pytest.mark.parametrize("beside", [open_input("b"), deferred("b"), call("b"), call("b", awaits_client=True)])
 def test_to_version_5_a_denial_is_an_error_and_waits_for_nothing(beside: Step) -> None:
     written = play(ChunkWriter(sdk_version=5), call("a"), beside, deny("a"))
     assert written[-1] == {"type": "tool-output-error", "toolCallId": "a", "errorText": "No."}
 
 
-def test_to_version_5_a_held_call_that_is_denied_shows_what_it_was() -> None:
-    written = play(ChunkWriter(sdk_version=5), held("a", {"to": "Bo"}), deny("a"))
+def test_to_version_5_a_deferred_call_that_is_denied_shows_what_it_was() -> None:
+    written = play(ChunkWriter(sdk_version=5), deferred("a", {"to": "Bo"}), deny("a"))
     assert short(written)[-2:] == ["tool-input-delta a", "tool-output-error a"]

@@ -1,4 +1,4 @@
-"""ChunkWriter: tools from their arguments to their results, and the steps that keep a client from posting for ever."""
+"""ToolParts: tools from their arguments to their results, and the steps that keep a client from posting for ever."""
 
 import contextlib
 
@@ -7,17 +7,18 @@ import pytest
 from adk_stream_protocol.errors import LocalProtocolError
 from adk_stream_protocol.protocol import chunks as c
 from adk_stream_protocol.protocol.chunks import SdkVersion
-from adk_stream_protocol.protocol.writer import STOPPED, ChunkWriter
+from adk_stream_protocol.protocol.stream import ChunkWriter
+from adk_stream_protocol.protocol.tool_parts import STOPPED
 from protocol.segment_checker import TERMINALS, Terminal, Wire, check_segment, kinds, stock_client_posts_again, wire
-from protocol.writer_steps import (
+from protocol.stream_steps import (
     ADK,
     Step,
     ask,
     call,
+    deferred,
     deny,
     end,
     error,
-    held,
     new_step,
     open_input,
     output,
@@ -34,10 +35,10 @@ def test_a_call_keeps_its_flags_from_start_to_output() -> None:
     written = play(
         ChunkWriter(),
         open_input("a", provider_executed=True, dynamic=True),
-        lambda w: w.tool_input_delta("a", "{}"),
-        lambda w: w.tool_input_available("a", None, metadata=ADK),
+        lambda w: w.tools.input_delta("a", "{}"),
+        lambda w: w.tools.input_available("a", None, metadata=ADK),
         output("a", preliminary=True),
-        lambda w: w.tool_output("a", None),
+        lambda w: w.tools.output("a", None),
     )
     assert written[2:] == [
         {"type": "tool-input-start", "toolCallId": "a", "toolName": "add", **flags},
@@ -90,15 +91,15 @@ def test_calls_without_a_result_are_told_why_when_the_segment_ends(how: Terminal
     [
         pytest.param([call("a", awaits_client=True)], id="a-tool-of-the-browser"),
         pytest.param([call("a"), ask("a")], id="an-approval"),
-        pytest.param([held("a"), to_client("a")], id="a-tool-of-the-browser-that-was-held"),
-        pytest.param([held("a"), ask("a")], id="an-approval-before-the-browser"),
-        pytest.param([call("a"), lambda w: w.tool_awaits_client("a")], id="a-confirmation-by-other-means"),
+        pytest.param([deferred("a"), to_client("a")], id="a-tool-of-the-browser-that-was-deferred"),
+        pytest.param([deferred("a"), ask("a")], id="an-approval-before-the-browser"),
+        pytest.param([call("a"), lambda w: w.tools.asked_elsewhere("a")], id="a-confirmation-by-other-means"),
     ],
 )
 def test_a_call_that_awaits_the_client_is_left_to_it(asked: list[Step], how: Terminal) -> None:
     writer = ChunkWriter()
     written = play(writer, call("server"), output("server"), *asked, end(how))
-    assert writer.awaits_client
+    assert writer.tools.awaits_client
     assert check_segment(written, 6) == {"a"}
     assert kinds(written).count("start-step") == 1, "a further step would hide the call from the client's helper"
 
@@ -111,7 +112,7 @@ def test_a_call_that_awaits_the_client_is_left_to_it(asked: list[Step], how: Ter
         pytest.param([call("a"), output("a", preliminary=True), output("a")], False, False, id="a-job-that-is-done"),
         pytest.param([call("a", awaits_client=True)], True, True, id="a-call-of-the-client's"),
         pytest.param([call("a", awaits_client=True), output("a")], False, False, id="a-call-answered-after-all"),
-        pytest.param([held("a")], False, False, id="a-held-call-that-nobody-took"),
+        pytest.param([deferred("a")], False, False, id="a-deferred-call-that-nobody-took"),
         pytest.param([call("a"), ask("a")], True, True, id="a-call-that-a-person-is-asked-about"),
         pytest.param([call("a"), ask("a"), deny("a")], False, False, id="a-call-that-was-denied"),
     ],
@@ -121,7 +122,7 @@ def test_what_goes_on_after_the_segment_can_be_asked_for(
 ) -> None:
     writer = ChunkWriter()
     play(writer, *steps, end("finish"))
-    assert (writer.awaits_client, writer.awaits_results) == (awaits_client, awaits_results)
+    assert (writer.tools.awaits_client, writer.tools.awaits_results) == (awaits_client, awaits_results)
 
 
 def test_the_books_on_a_call_can_be_read() -> None:
@@ -129,10 +130,10 @@ def test_the_books_on_a_call_can_be_read() -> None:
     books: list[tuple[bool, bool, bool]] = []
 
     def note(w: ChunkWriter) -> list[c.AnyChunk]:
-        books.append((w.knows_call("a"), w.can_take_result("a"), w.is_idle))
+        books.append((w.tools.knows("a"), w.tools.can_take_result("a"), w.is_idle))
         return []
 
-    play(writer, note, open_input("a"), note, lambda w: w.tool_input_available("a", {}), note, output("a"), note)
+    play(writer, note, open_input("a"), note, lambda w: w.tools.input_available("a", {}), note, output("a"), note)
     assert books == [(False, False, True), (True, False, False), (True, True, False), (True, False, True)]
     writer.text("root", "text", "hi")
     assert not writer.is_idle
@@ -140,16 +141,16 @@ def test_the_books_on_a_call_can_be_read() -> None:
 
 @pytest.mark.parametrize(
     "steps",
-    [[held("a")], [held("a"), to_client("a")], [held("a"), ask("a")], [call("a"), ask("a")]],
-    ids=["held", "with the client", "asked about, then the client's", "asked about"],
+    [[deferred("a")], [deferred("a"), to_client("a")], [deferred("a"), ask("a")], [call("a"), ask("a")]],
+    ids=["deferred", "with the client", "asked about, then the client's", "asked about"],
 )
 def test_what_waits_can_take_a_result_and_a_new_step_would_tear_it_off(steps: list[Step]) -> None:
     writer = ChunkWriter()
     play(writer, *steps)
-    assert writer.knows_call("a")
-    assert writer.can_take_result("a")
+    assert writer.tools.knows("a")
+    assert writer.tools.can_take_result("a")
     assert not writer.is_idle
-    assert writer.is_deferred("a") == (len(steps) == 1)
+    assert writer.tools.is_deferred("a") == (len(steps) == 1)
 
 
 # -- steps: the client must not take the end of a turn for its own turn ----------------------------------------------
@@ -169,7 +170,7 @@ ONE_MORE_STEP = {
         pytest.param([call("a"), output("a", preliminary=True)], id="progress-that-old-clients-take-for-a-result"),
         pytest.param([call("a"), error("a")], id="error"),
         pytest.param([call("a"), deny("a")], id="denial"),
-        pytest.param([open_input("a"), lambda w: w.tool_input_error("a", "x")], id="arguments-never-whole"),
+        pytest.param([open_input("a"), lambda w: w.tools.input_error("a", "x")], id="arguments-never-whole"),
         pytest.param([call("a")], id="no-result-until-the-end"),
         pytest.param([call("a"), output("a"), say()], id="text-in-the-same-step-does-not-help"),
     ],

@@ -5,7 +5,7 @@ from typing import Any, Literal
 
 from adk_stream_protocol.protocol import chunks as c
 from adk_stream_protocol.protocol.chunks import SdkVersion
-from adk_stream_protocol.protocol.writer import ChunkWriter
+from adk_stream_protocol.protocol.stream import ChunkWriter
 from protocol.segment_checker import ClientMessage, Terminal, Wire, wire
 
 Step = Callable[[ChunkWriter], list[c.AnyChunk]]
@@ -56,40 +56,40 @@ def open_input(call: str, **options: Any) -> Step:
 def call(name: str, *, awaits_client: bool = False, **options: Any) -> Step:
     return lambda w: [
         *w.tool_input_start(name, "add", **options),
-        *w.tool_input_available(name, {}, awaits_client=awaits_client),
+        *w.tools.input_available(name, {}, awaits_client=awaits_client),
     ]
 
 
-def held(name: str, arguments: Any = None, *, streamed: str = "", metadata: Any = None, **options: Any) -> Step:
+def deferred(name: str, arguments: Any = None, *, streamed: str = "", metadata: Any = None, **options: Any) -> Step:
     return lambda w: [
         *w.tool_input_start(name, "add", **options),
-        *(w.tool_input_delta(name, streamed) if streamed else []),
-        *w.tool_deferred(name, {} if arguments is None else arguments, metadata),
+        *(w.tools.input_delta(name, streamed) if streamed else []),
+        *w.tools.defer(name, {} if arguments is None else arguments, metadata),
     ]
 
 
 def ask(name: str, **options: Any) -> Step:
-    return lambda w: w.tool_approval_request(name, f"ok-{name}", **options)
+    return lambda w: w.tools.approval_request(name, f"ok-{name}", **options)
 
 
 def to_client(name: str) -> Step:
-    return lambda w: w.tool_to_client(name)
+    return lambda w: w.tools.to_client(name)
 
 
 def output(name: str, **options: Any) -> Step:
-    return lambda w: w.tool_output(name, 1, **options)
+    return lambda w: w.tools.output(name, 1, **options)
 
 
 def known(name: str, **options: Any) -> Step:
-    return lambda w: w.tool_output_known(name, **options)
+    return lambda w: w.tools.output_known(name, **options)
 
 
 def error(name: str, **options: Any) -> Step:
-    return lambda w: w.tool_error(name, "x", **options)
+    return lambda w: w.tools.error(name, "x", **options)
 
 
 def deny(name: str, **options: Any) -> Step:
-    return lambda w: w.tool_denied(name, "No.", **options)
+    return lambda w: w.tools.deny(name, "No.", **options)
 
 
 def end(how: Terminal) -> Step:

@@ -7,17 +7,17 @@ import pytest
 from adk_stream_protocol.errors import LocalProtocolError
 from adk_stream_protocol.protocol import chunks as c
 from adk_stream_protocol.protocol.chunks import SdkVersion
-from adk_stream_protocol.protocol.writer import ChunkWriter
+from adk_stream_protocol.protocol.stream import ChunkWriter
 from protocol.segment_checker import TERMINALS, Terminal, Wire, check_segment, kinds, wire
-from protocol.writer_steps import (
+from protocol.stream_steps import (
     ADK,
     Step,
     ask,
     call,
+    deferred,
     deny,
     end,
     error,
-    held,
     known,
     new_step,
     open_input,
@@ -207,18 +207,18 @@ def test_data_belongs_to_the_message_and_opens_no_step() -> None:
 # -- what the grammar forbids -----------------------------------------------------------------------------------------
 
 ON_A_CALL: dict[str, Step] = {
-    "tool_input_delta": lambda w: w.tool_input_delta("old", "{"),
-    "tool_input_available": lambda w: w.tool_input_available("old", {}),
-    "tool_input_error": lambda w: w.tool_input_error("old", "x"),
-    "tool_held": lambda w: w.tool_deferred("old", {}),
-    "tool_to_client": to_client("old"),
-    "tool_to_server": lambda w: w.tool_to_server("old"),
-    "tool_approval_request": ask("old"),
-    "tool_awaits_client": lambda w: w.tool_awaits_client("old"),
-    "tool_output": output("old"),
-    "tool_output_known": known("old"),
-    "tool_error": error("old"),
-    "tool_denied": deny("old"),
+    "tools.input_delta": lambda w: w.tools.input_delta("old", "{"),
+    "tools.input_available": lambda w: w.tools.input_available("old", {}),
+    "tools.input_error": lambda w: w.tools.input_error("old", "x"),
+    "tools.defer": lambda w: w.tools.defer("old", {}),
+    "tools.to_client": to_client("old"),
+    "tools.to_server": lambda w: w.tools.to_server("old"),
+    "tools.approval_request": ask("old"),
+    "tools.asked_elsewhere": lambda w: w.tools.asked_elsewhere("old"),
+    "tools.output": output("old"),
+    "tools.output_known": known("old"),
+    "tools.error": error("old"),
+    "tools.deny": deny("old"),
 }
 EVERY_WRITE: dict[str, Step] = {
     "finish": end("finish"),
@@ -244,7 +244,7 @@ def test_nothing_is_written_before_the_start(write: Step) -> None:
 @pytest.mark.parametrize("write", [*EVERY_WRITE.values(), ChunkWriter.start], ids=[*EVERY_WRITE, "start"])
 def test_nothing_is_written_after_the_end(write: Step, how: Terminal) -> None:
     writer = ChunkWriter()
-    play(writer, say(), call("a"), held("old"), ask("old"), end(how))
+    play(writer, say(), call("a"), deferred("old"), ask("old"), end(how))
     with pytest.raises(LocalProtocolError):
         write(writer)
 
@@ -253,7 +253,7 @@ def test_nothing_is_written_after_the_end(write: Step, how: Terminal) -> None:
 @pytest.mark.parametrize("write", EVERY_WRITE.values(), ids=EVERY_WRITE)
 def test_nothing_is_written_before_the_start_of_the_next_segment(write: Step, how: Terminal) -> None:
     writer = ChunkWriter()
-    play(writer, held("old"), ask("old"), end(how))
+    play(writer, deferred("old"), ask("old"), end(how))
     writer.new_segment()
     with pytest.raises(LocalProtocolError):
         write(writer)
@@ -268,30 +268,30 @@ def new_segment(writer: ChunkWriter) -> list[c.AnyChunk]:
 STANDING: dict[str, tuple[list[Step], set[str]]] = {
     "unknown": ([], set()),
     "streaming": ([open_input("old")], set()),
-    "held": ([held("old")], set()),
+    "deferred": ([deferred("old")], set()),
     "at work": ([call("old")], set()),
     "with the client": ([call("old", awaits_client=True)], {"old"}),
     "asked about": ([call("old"), ask("old")], {"old"}),
-    "asked about, then the client's": ([held("old"), ask("old")], {"old"}),
+    "asked about, then the client's": ([deferred("old"), ask("old")], {"old"}),
     "under way": ([call("old"), output("old", preliminary=True)], {"old"}),
     "denied beside another": ([call("other", awaits_client=True), call("old"), deny("old")], {"old", "other"}),
     "denied": ([call("old"), deny("old")], set()),
     "done": ([call("old"), output("old")], set()),
 }
-OPEN = {"held", "at work", "with the client", "asked about", "asked about, then the client's", "under way"}
+OPEN = {"deferred", "at work", "with the client", "asked about", "asked about, then the client's", "under way"}
 ALLOWED: dict[str, set[str]] = {
-    "tool_input_delta": {"streaming"},
-    "tool_input_available": {"streaming"},
-    "tool_input_error": {"streaming"},
-    "tool_held": {"streaming"},
-    "tool_to_client": {"held", "asked about, then the client's"},
-    "tool_to_server": {"held"},
-    "tool_approval_request": {"held", "at work", "with the client"},
-    "tool_awaits_client": {"at work", "with the client"},
-    "tool_output": OPEN,
-    "tool_output_known": OPEN,
-    "tool_error": OPEN,
-    "tool_denied": OPEN,
+    "tools.input_delta": {"streaming"},
+    "tools.input_available": {"streaming"},
+    "tools.input_error": {"streaming"},
+    "tools.defer": {"streaming"},
+    "tools.to_client": {"deferred", "asked about, then the client's"},
+    "tools.to_server": {"deferred"},
+    "tools.approval_request": {"deferred", "at work", "with the client"},
+    "tools.asked_elsewhere": {"at work", "with the client"},
+    "tools.output": OPEN,
+    "tools.output_known": OPEN,
+    "tools.error": OPEN,
+    "tools.deny": OPEN,
 }
 EVERY_PAIR = [(standing, name) for standing in STANDING for name in ON_A_CALL]
 

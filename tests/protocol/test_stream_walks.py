@@ -10,13 +10,13 @@ from hypothesis import strategies as st
 
 from adk_stream_protocol.protocol import chunks as c
 from adk_stream_protocol.protocol.chunks import AnyChunk, SdkVersion
-from adk_stream_protocol.protocol.writer import ChunkWriter
+from adk_stream_protocol.protocol.stream import ChunkWriter
 from protocol.segment_checker import TERMINALS, ClientMessage, Terminal, wire
 
 # Which calls a move is legal for, by what has been done to them so far.
 WAITING = {"asked", "asked, then the client's", "with the client", "freed"}
-UNDONE = {"streaming", "held", "whole", "at work"}  # the server's, and stopped with the segment
-OPEN = {"whole", "held", "at work", "progress", *WAITING}
+UNDONE = {"streaming", "deferred", "whole", "at work"}  # the server's, and stopped with the segment
+OPEN = {"whole", "deferred", "at work", "progress", *WAITING}
 CALL_MOVES: dict[str, tuple[set[str], str]] = {
     "delta": ({"streaming"}, "streaming"),
     "available": ({"streaming"}, "whole"),
@@ -29,21 +29,21 @@ CALL_MOVES: dict[str, tuple[set[str], str]] = {
     "error": (OPEN, "done"),
     "denied": ({"at work", *WAITING}, "denied"),
 }
-FOR_THE_CLIENT = {"available for the client", "approval", "awaits", "hold"}  # not for tools of the model's service
-HELD_MOVES: dict[str, tuple[set[str], str]] = {
-    "hold": ({"streaming"}, "held"),
-    "hand over": ({"held"}, "with the client"),
-    "take back": ({"held"}, "whole"),
-    "approval first": ({"held"}, "asked, then the client's"),
+FOR_THE_CLIENT = {"available for the client", "approval", "awaits", "defer"}  # not for tools of the model's service
+DEFERRED_MOVES: dict[str, tuple[set[str], str]] = {
+    "defer": ({"streaming"}, "deferred"),
+    "hand over": ({"deferred"}, "with the client"),
+    "take back": ({"deferred"}, "whole"),
+    "approval first": ({"deferred"}, "asked, then the client's"),
 }
 OTHER_MOVES = ("text", "text", "end text", "end texts", "new step", "call", "part", "reasoning file", "data")
 SEVERAL_MOVES = ("question", "question", "results together", "answers", "answers")
 RESULTS = {"progress", "output", "error", "denied"}
 QUESTIONS = (
     ("available for the client",),
-    ("hold", "approval first"),
+    ("defer", "approval first"),
     ("available", "approval"),
-    ("hold", "hand over"),
+    ("defer", "hand over"),
 )
 ANSWERS = ("yes", "output", "no", "later")
 
@@ -82,12 +82,12 @@ class Walker:
 
     def any_move(self, number: int, pick: int, executed: bool | None, dynamic: bool | None) -> None:
         """One of those that lead somewhere."""
-        on_calls = [name for name in (CALL_MOVES | HELD_MOVES) if self.able(name)]
+        on_calls = [name for name in (CALL_MOVES | DEFERRED_MOVES) if self.able(name)]
         names = [*on_calls, *SEVERAL_MOVES, *OTHER_MOVES]
         self.move(names[number % len(names)], pick, executed, dynamic)
 
     def able(self, name: str) -> list[str]:
-        legal, _ = (CALL_MOVES | HELD_MOVES)[name]
+        legal, _ = (CALL_MOVES | DEFERRED_MOVES)[name]
         if name.startswith("approval") and self.version == 5:
             return []
         if self.segments and name in RESULTS:  # what waited is answered between the segments
@@ -99,7 +99,7 @@ class Walker:
 
     def move(self, name: str, pick: int, executed: bool | None, dynamic: bool | None) -> None:
         w = self.writer
-        if name in CALL_MOVES or name in HELD_MOVES:
+        if name in CALL_MOVES or name in DEFERRED_MOVES:
             self.move_call(name, pick)
         elif name == "question":
             self.begin(f"c{len(self.calls)}", None, dynamic)
@@ -117,7 +117,7 @@ class Walker:
             self.write(w.end_text(pick % 2, citations=[{"url": "u"}] if dynamic else None))
         elif name == "end texts":
             self.write(w.end_texts())
-        elif name == "new step" and {"held", *WAITING}.isdisjoint(self.calls.values()):
+        elif name == "new step" and {"deferred", *WAITING}.isdisjoint(self.calls.values()):
             self.write(w.new_step())  # what is to be answered stays in the last step, where the client looks for it
         elif name == "part":
             self.write(w.part(c.SourceUrl("s", "u")))
@@ -137,20 +137,20 @@ class Walker:
         if not able:
             return
         call_id = able[pick % len(able)]
-        self.calls[call_id] = (CALL_MOVES | HELD_MOVES)[name][1]
+        self.calls[call_id] = (CALL_MOVES | DEFERRED_MOVES)[name][1]
         w = self.writer
         writes: dict[str, Callable[[], list[AnyChunk]]] = {
-            "delta": lambda: w.tool_input_delta(call_id, '{"n":'[pick:] or "{"),
-            "available": lambda: w.tool_input_available(call_id, {"n": pick}),
-            "available for the client": lambda: w.tool_input_available(call_id, None, awaits_client=True),
-            "input error": lambda: w.tool_input_error(call_id, "x"),
-            "approval": lambda: w.tool_approval_request(call_id, "ok", reason="Sure?", descriptor={"hint": "Sure?"}),
-            "awaits": lambda: w.tool_awaits_client(call_id),
-            "progress": lambda: w.tool_output(call_id, pick, preliminary=True),
-            "hold": lambda: w.tool_deferred(call_id, {"n": pick}),
-            "hand over": lambda: w.tool_to_client(call_id),
-            "take back": lambda: w.tool_to_server(call_id),
-            "approval first": lambda: w.tool_approval_request(call_id, "ok"),
+            "delta": lambda: w.tools.input_delta(call_id, '{"n":'[pick:] or "{"),
+            "available": lambda: w.tools.input_available(call_id, {"n": pick}),
+            "available for the client": lambda: w.tools.input_available(call_id, None, awaits_client=True),
+            "input error": lambda: w.tools.input_error(call_id, "x"),
+            "approval": lambda: w.tools.approval_request(call_id, "ok", reason="Sure?", descriptor={"hint": "Sure?"}),
+            "awaits": lambda: w.tools.asked_elsewhere(call_id),
+            "progress": lambda: w.tools.output(call_id, pick, preliminary=True),
+            "defer": lambda: w.tools.defer(call_id, {"n": pick}),
+            "hand over": lambda: w.tools.to_client(call_id),
+            "take back": lambda: w.tools.to_server(call_id),
+            "approval first": lambda: w.tools.approval_request(call_id, "ok"),
         }
         if name in writes:
             self.write(writes[name]())
@@ -161,10 +161,10 @@ class Walker:
         w = self.writer
         self.calls[call_id] = "denied" if name == "denied" and self.version != 5 else "done"
         writes: dict[str, Callable[[], list[AnyChunk]]] = {
-            "output": lambda: w.tool_output(call_id, 1, closing=closing),
-            "known": lambda: w.tool_output_known(call_id, closing=closing),
-            "error": lambda: w.tool_error(call_id, "x", closing=closing),
-            "denied": lambda: w.tool_denied(call_id, "x", closing=closing),
+            "output": lambda: w.tools.output(call_id, 1, closing=closing),
+            "known": lambda: w.tools.output_known(call_id, closing=closing),
+            "error": lambda: w.tools.error(call_id, "x", closing=closing),
+            "denied": lambda: w.tools.deny(call_id, "x", closing=closing),
         }
         before = len(self.chunks)
         self.write(writes[name]())
@@ -198,7 +198,7 @@ class Walker:
         for call_id, move in opening:
             if move == "hand over":
                 self.calls[call_id] = "freed"
-                self.write(self.writer.tool_to_client(call_id))
+                self.write(self.writer.tools.to_client(call_id))
             elif move == "at work":
                 self.calls[call_id] = "at work"
             else:

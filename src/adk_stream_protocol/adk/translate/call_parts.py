@@ -1,55 +1,53 @@
-"""The tool parts of one message: what the client is told of its calls, from ADK's events and the records together.
+"""CallParts: what the client reads of the calls of one message, from ADK's events and the records together.
 
-A record outranks an event. Each method that needs records gets them: there is no copy here that could be out of date.
+Where both say something, the record counts. Methods get the records as arguments: there is no copy here that could be
+out of date.
 """
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
 from ...protocol.answers import CONFIRMATION
-from ...protocol.call_record import CallKey, CallRecord, State
+from ...protocol.call_record import CallKey, CallRecord, Records, State
 from ...protocol.chunks import AnyChunk, ProviderMetadata, ToolOutputAvailable, ToolOutputError
 from ...protocol.digest import has_large_integer, shown_arguments
 from ...protocol.messages import ApprovalStyle
-from ...protocol.writer import ChunkWriter
+from ...protocol.stream import ChunkWriter
 from ..calls.outcomes import recorded_response, refusal_text
 from ..calls.policy import is_for_people
 from ..event_parts import as_dict
-
-Records = Mapping[CallKey, CallRecord]
-NO_RECORDS: Records = {}
 
 _NO_CALL = CallKey("", "")
 _GIVEN_TO_BROWSER = (State.APPROVED, State.DONE)
 
 
 @dataclass(slots=True)
-class _ToolPart:
+class _CallPart:
     wire_id: str
     call: CallKey
     outlives_run: bool = False
-    """ADK leaves it open when its run ends: somebody else answers it."""
+    """ADK leaves the call open when its run ends: somebody else answers it."""
     is_input_request: bool = False
-    """A question that no tool has asked: there is no record of it before its answer."""
+    """A question of the agent's own, without a tool: there is no record of it before its answer."""
     approval_id: str | None = None
-    """Under which a person was asked about it."""
+    """The id under which a person was asked about it."""
     is_servers: bool = False
     """A person was asked about it, and the server runs it."""
     is_undecided: bool = False
     is_known: bool = False
-    """The client has its result: it has sent it itself, or was told it before."""
+    """The client has the result: it sent it itself, or got it before."""
 
 
-class ToolParts:
+class CallParts:
     def __init__(self, writer: ChunkWriter, style: ApprovalStyle) -> None:
         self._writer = writer
         self._style = style
-        self._parts: dict[str, _ToolPart] = {}
+        self._parts: dict[str, _CallPart] = {}
         self._calls: set[CallKey] = set()
-        self._asked: dict[str, _ToolPart] = {}  # by the ids under which people were asked
-        self._open: dict[str, _ToolPart] = {}  # those that may still get a result, and perhaps others
+        self._asked: dict[str, _CallPart] = {}  # by the ids under which people were asked
+        self._open: dict[str, _CallPart] = {}  # those that may still get a result, and perhaps others
         self._questions: dict[str, dict[str, Any]] = {}  # of the confirmation tool, by their ids, not sent yet
 
     # -- calls --------------------------------------------------------------------------------------------------------
@@ -64,41 +62,41 @@ class ToolParts:
         outlives_run: bool,
         is_input_request: bool = False,
     ) -> list[AnyChunk]:
-        """A call is whole. Its input is held back while it is not known who may act on it, or how it must be shown."""
+        """A call has its whole arguments. It is deferred while it is not known who acts on it, or how it is shown."""
         if key in self._calls:
-            key = _NO_CALL  # what is recorded under this id is another call
+            key = _NO_CALL  # the record under this id is another call's
         self._calls.add(key)
-        self._parts[wire_id] = self._open[wire_id] = _ToolPart(wire_id, key, outlives_run, is_input_request)
+        self._parts[wire_id] = self._open[wire_id] = _CallPart(wire_id, key, outlives_run, is_input_request)
         if outlives_run or has_large_integer(arguments):
-            return self._writer.tool_deferred(wire_id, arguments, metadata)
-        return self._writer.tool_input_available(wire_id, arguments, metadata=metadata)
+            return self._writer.tools.defer(wire_id, arguments, metadata)
+        return self._writer.tools.input_available(wire_id, arguments, metadata=metadata)
 
     def outlives_the_run(self, wire_id: str) -> bool:
         part = self._parts.get(wire_id)
         return part is not None and part.outlives_run
 
     def is_to_be_asked(self, wire_id: str, records: Records) -> bool:
-        """Whether a live session is about to ask about this call."""
+        """Whether a live session is about to ask a person about this call."""
         part = self._parts.get(wire_id)
         return part is not None and self._was_asked_live(part, records)
 
     def asked_as(self, approval_id: str, records: Records) -> CallRecord | None:
-        """What is recorded of the call that a person was asked about under this id."""
+        """The record of the call that a person was asked about under this id."""
         part = self._asked.get(approval_id)
         return records.get(part.call) if part is not None and part.approval_id == approval_id else None
 
     # -- questions ----------------------------------------------------------------------------------------------------
 
     def ask(self, wire_id: str, approval_id: str, question: dict[str, Any], records: Records) -> list[AnyChunk]:
-        """A person is asked about a call of the server's. `question`: the arguments of ADK's confirmation call."""
+        """A person is asked about a call of the server. `question`: the arguments of ADK's confirmation call."""
         part = self._parts[wire_id]
         if part.is_undecided:
             return []
         part.is_undecided = part.is_servers = True
-        out = self._writer.tool_to_server(wire_id, is_asked=True) if self._writer.is_deferred(wire_id) else []
+        out = self._writer.tools.to_server(wire_id, is_asked=True) if self._writer.tools.is_deferred(wire_id) else []
         return [*out, *self._request(part, approval_id, question, records)]
 
-    def _request(self, part: _ToolPart, approval_id: str, question: dict[str, Any], records: Records) -> list[AnyChunk]:
+    def _request(self, part: _CallPart, approval_id: str, question: dict[str, Any], records: Records) -> list[AnyChunk]:
         part.approval_id = approval_id
         confirmation = as_dict(question.get("toolConfirmation"))
         if not is_for_people(confirmation.get("hint")):
@@ -107,7 +105,7 @@ class ToolParts:
         self._asked.setdefault(approval_id, part)
         if self._style == "confirmation-tool":
             self._questions[approval_id] = shown_arguments(question)
-            return self._writer.tool_awaits_client(part.wire_id)
+            return self._writer.tools.asked_elsewhere(part.wire_id)
         record = records.get(part.call)
         hint = record.hint if record is not None and is_for_people(record.hint) else None
         about: dict[str, Any] = {
@@ -116,11 +114,11 @@ class ToolParts:
             "deadline": _deadline(record),
         }
         about = {name: value for name, value in about.items() if value is not None}
-        out = self._writer.tool_approval_request(part.wire_id, approval_id, reason=about.get("hint"), descriptor=about)
+        out = self._writer.tools.approval_request(part.wire_id, approval_id, reason=about.get("hint"), descriptor=about)
         return [*out, *self._writer.data("approval", about, id=approval_id)]
 
     def settle(self, records: Records) -> list[AnyChunk]:
-        """Tell what has become of the calls that outlive the run: asked about, or handed to the client."""
+        """Emit what is decided about open calls: a person is asked about them, or they are the client's to answer."""
         parts = self._still_open()
         return [
             *self._ask_recorded(parts, records),
@@ -128,12 +126,12 @@ class ToolParts:
             *self._ask_with_tool(records),
         ]
 
-    def _still_open(self) -> list[_ToolPart]:
-        self._open = {id: part for id, part in self._open.items() if self._writer.can_take_result(id)}
+    def _still_open(self) -> list[_CallPart]:
+        self._open = {id: part for id, part in self._open.items() if self._writer.tools.can_take_result(id)}
         return list(self._open.values())
 
     def before_results(self, wire_ids: Iterable[str], records: Records) -> list[AnyChunk]:
-        """What was asked about these calls in a live session: ADK has no event for it."""
+        """The questions that a live session asked about these calls: ADK has no events for them."""
         known = [self._parts[wire_id] for wire_id in wire_ids if wire_id in self._parts]
         parts = [part for part in known if self._was_asked_live(part, records)]
         if not parts:
@@ -144,60 +142,60 @@ class ToolParts:
             *self._ask_with_tool(records),
         ]
 
-    def _was_asked_live(self, part: _ToolPart, records: Records) -> bool:
+    def _was_asked_live(self, part: _CallPart, records: Records) -> bool:
         record = records.get(part.call)
         return part.approval_id is None and record is not None and record.approval_id is not None
 
-    def _ask_recorded(self, parts: Iterable[_ToolPart], records: Records) -> list[AnyChunk]:
+    def _ask_recorded(self, parts: Iterable[_CallPart], records: Records) -> list[AnyChunk]:
         out: list[AnyChunk] = []
         for part in parts:
-            can_be_asked = not part.outlives_run and self._writer.can_take_result(part.wire_id)
+            can_be_asked = not part.outlives_run and self._writer.tools.can_take_result(part.wire_id)
             if can_be_asked and self._was_asked_live(part, records):
                 out += self._ask_as_recorded(part, records[part.call], records)
         return out
 
-    def _ask_as_recorded(self, part: _ToolPart, record: CallRecord, records: Records) -> list[AnyChunk]:
+    def _ask_as_recorded(self, part: _CallPart, record: CallRecord, records: Records) -> list[AnyChunk]:
         return self.ask(part.wire_id, record.approval_id or "", _question(record), records)
 
-    def _settle_deferred(self, parts: Iterable[_ToolPart], records: Records) -> list[AnyChunk]:
+    def _settle_deferred(self, parts: Iterable[_CallPart], records: Records) -> list[AnyChunk]:
         out: list[AnyChunk] = []
         for part in parts:
-            if not self._writer.is_deferred(part.wire_id):
+            if not self._writer.tools.is_deferred(part.wire_id):
                 continue
             record = records.get(part.call)
-            if not part.outlives_run:  # held for its large integers; nobody was asked about it
-                out += self._writer.tool_to_server(part.wire_id)
+            if not part.outlives_run:  # deferred for its large integers; nobody was asked about it
+                out += self._writer.tools.to_server(part.wire_id)
                 continue
             if record is not None and record.executor == "server":
                 out += self._ask_as_recorded(part, record, records)
             elif record is not None:
                 out += self._hand_over(part, record, records)
             elif part.is_input_request:
-                out += self._writer.tool_to_client(part.wire_id)
-            # else: nobody could answer what is not recorded
+                out += self._writer.tools.to_client(part.wire_id)
+            # else: no answer could be recorded
         return out
 
-    def _hand_over(self, part: _ToolPart, record: CallRecord, records: Records) -> list[AnyChunk]:
+    def _hand_over(self, part: _CallPart, record: CallRecord, records: Records) -> list[AnyChunk]:
         if record.approval_id is None:
-            return self._writer.tool_to_client(part.wire_id)
+            return self._writer.tools.to_client(part.wire_id)
         question = _question(record)
         if self._style == "confirmation-tool":
-            out = self._writer.tool_to_client(part.wire_id)
+            out = self._writer.tools.to_client(part.wire_id)
             return [*out, *self._request(part, record.approval_id, question, records)]
         out = self._request(part, record.approval_id, question, records)
-        # In a message of the past the answer is known.
-        return [*out, *self._writer.tool_to_client(part.wire_id)] if record.state in _GIVEN_TO_BROWSER else out
+        # In a replayed message the answer is known already.
+        return [*out, *self._writer.tools.to_client(part.wire_id)] if record.state in _GIVEN_TO_BROWSER else out
 
     def _ask_with_tool(self, records: Records) -> list[AnyChunk]:
-        """All questions in one step of their own, when nothing else is open any more: in the calls' step the stock tool
-        helper would wait for the calls themselves, and it looks at no step but the last."""
+        """All questions in one step of their own, when nothing else is open any more. In the step of the calls, the
+        stock tool helper would wait for the calls themselves. It looks only at the last step."""
         out = self._writer.new_step() if self._questions else []
         for approval_id, question in self._questions.items():
             out += self._writer.tool_input_start(approval_id, CONFIRMATION)
-            out += self._writer.tool_input_available(approval_id, question, awaits_client=True)
+            out += self._writer.tools.input_available(approval_id, question, awaits_client=True)
             record = self.asked_as(approval_id, records)
             if record is not None and record.approved is not None:
-                out += self._writer.tool_output(approval_id, _said(record))
+                out += self._writer.tools.output(approval_id, _decision(record))
         self._questions.clear()
         return out
 
@@ -210,7 +208,7 @@ class ToolParts:
         answered: Collection[CallKey],
         known_outputs: Collection[CallKey],
     ) -> list[AnyChunk]:
-        """The message goes on after answers of its client. `known_outputs`: those that the client has already."""
+        """The message goes on after answers of its client. `known_outputs`: calls whose outputs the client has."""
         at_work: list[str] = []
         for part in self._parts.values():
             part.is_known = part.call in known_outputs
@@ -222,17 +220,17 @@ class ToolParts:
         out = self._writer.start(message_id)
         taken_up = [part for part in self._parts.values() if part.call in answered]
         for part in taken_up:  # the confirmation tool's own call
-            if part.approval_id is not None and self._writer.can_take_result(part.approval_id):
-                out += self._writer.tool_output_known(part.approval_id)
+            if part.approval_id is not None and self._writer.tools.can_take_result(part.approval_id):
+                out += self._writer.tools.output_known(part.approval_id)
         for part in taken_up:
             record = records.get(part.call)
             is_free = record is not None and record.executor == "browser" and record.state is State.APPROVED
             if is_free and part.outlives_run and self._style == "approval-request":
-                out += self._writer.tool_to_client(part.wire_id)
+                out += self._writer.tools.to_client(part.wire_id)
         return out
 
     def sent_by_client(self, records: Records, answered: Collection[CallKey]) -> list[AnyChunk]:
-        """What the client has written into its message itself: chunks for readers that begin with none of it."""
+        """The answers that the client has written into its own message, as chunks for readers that do not have them."""
         out: list[AnyChunk] = []
         for part in self._parts.values():
             record = records.get(part.call)
@@ -241,18 +239,18 @@ class ToolParts:
             if part.is_known:
                 out.append(recorded_chunk(part.wire_id, record))
             if self._style == "confirmation-tool" and part.approval_id is not None and record.approved is not None:
-                out.append(ToolOutputAvailable(part.approval_id, _said(record)))
+                out.append(ToolOutputAvailable(part.approval_id, _decision(record)))
         return out
 
     # -- results ------------------------------------------------------------------------------------------------------
 
     def result(self, wire_id: str, records: Records, closing: Collection[str]) -> list[AnyChunk] | None:
-        """The end of a call where the record tells more than ADK's event; None where it does not."""
+        """The result of a call, where the record says more than ADK's event; None where it does not."""
         part = self._parts.get(wire_id)
         if part is None:
             return None
         if part.is_known:
-            return self._writer.tool_output_known(wire_id, closing=closing)
+            return self._writer.tools.output_known(wire_id, closing=closing)
         record = records.get(part.call)
         if record is None:
             return None
@@ -260,45 +258,45 @@ class ToolParts:
         return self._recorded_result(part, record, closing) if is_browsers or _is_denied(record) else None
 
     def end_recorded(self, records: Records) -> list[AnyChunk]:
-        """The run is over, whatever has ended it. Calls whose end is recorded are told by the record. Those that
-        somebody may still go on with stay open."""
+        """The run is over, for whatever reason. Calls that have ended get the recorded outcome. Calls that may still go
+        on stay open."""
         parts = self._still_open()
         out = self._ask_recorded(parts, records)
         for part in parts:
             record = records.get(part.call)
-            if record is None or not self._writer.can_take_result(part.wire_id):
+            if record is None or not self._writer.tools.can_take_result(part.wire_id):
                 continue
             if record.is_final:
                 out += self._settle_deferred([part], records)
                 out += self._ended(part, record)
             elif part.is_servers and not part.is_undecided:
-                self._writer.tool_awaits_client(part.wire_id)
+                self._writer.tools.asked_elsewhere(part.wire_id)
         return out
 
-    def _ended(self, part: _ToolPart, record: CallRecord) -> list[AnyChunk]:
+    def _ended(self, part: _CallPart, record: CallRecord) -> list[AnyChunk]:
         if part.is_known:
-            return self._writer.tool_output_known(part.wire_id)
+            return self._writer.tools.output_known(part.wire_id)
         return self._recorded_result(part, record, ())
 
     def recorded_end(self, wire_id: str, records: Records, closing: Collection[str]) -> list[AnyChunk] | None:
-        """The end of a call that ADK has sealed, if it is recorded."""
+        """The recorded outcome of a call that ADK has aborted; None if there is none."""
         part = self._parts.get(wire_id)
         record = records.get(part.call) if part is not None else None
         if part is None or record is None or not record.is_final:
             return None
         return self._recorded_result(part, record, closing)
 
-    def _recorded_result(self, part: _ToolPart, record: CallRecord, closing: Collection[str]) -> list[AnyChunk]:
+    def _recorded_result(self, part: _CallPart, record: CallRecord, closing: Collection[str]) -> list[AnyChunk]:
         if _is_denied(record):
-            return self._writer.tool_denied(part.wire_id, refusal_text(record), closing=closing)
+            return self._writer.tools.deny(part.wire_id, refusal_text(record), closing=closing)
         chunk = recorded_chunk(part.wire_id, record)
         if isinstance(chunk, ToolOutputError):
-            return self._writer.tool_error(part.wire_id, chunk.error_text, closing=closing)
-        return self._writer.tool_output(part.wire_id, chunk.output, closing=closing)
+            return self._writer.tools.error(part.wire_id, chunk.error_text, closing=closing)
+        return self._writer.tools.output(part.wire_id, chunk.output, closing=closing)
 
 
 def recorded_chunk(wire_id: str, record: CallRecord) -> ToolOutputAvailable | ToolOutputError:
-    """What a call came to, as the record has it."""
+    """The recorded outcome of a call."""
     if record.state not in (State.DONE, State.FAILED):
         return ToolOutputError(wire_id, refusal_text(record))
     if record.executor == "browser" and "output" in record.result:
@@ -321,7 +319,7 @@ def _question(record: CallRecord) -> dict[str, Any]:
     }
 
 
-def _said(record: CallRecord) -> dict[str, Any]:
+def _decision(record: CallRecord) -> dict[str, Any]:
     said = {"confirmed": record.approved, "reason": record.reason, "payload": record.payload}
     return {name: value for name, value in said.items() if value is not None}
 

@@ -77,14 +77,14 @@ def test_the_confirmation_tool_asks_in_a_step_of_its_own() -> None:
     at = Message(record(), style="confirmation-tool")
     at.call(arguments=LARGE)
     assert types(at.ask(question={"originalFunctionCall": {"args": LARGE}})) == ["tool-input-available"]
-    assert at.writer.awaits_client
+    assert at.writer.tools.awaits_client
     out = at.settle()
     assert types(out) == ["finish-step", "start-step", "tool-input-start", "tool-input-available"]
     plain = msgspec.to_builtins(out[-1])
     assert (plain["toolCallId"], plain["toolName"]) == ("q1", CONFIRMATION)
     assert plain["input"] == {"originalFunctionCall": {"args": {"amount": str(2**53 + 1)}}}
     assert types(at.writer.abort()) == ["finish-step", "abort"]
-    assert at.writer.can_take_result("q1")
+    assert at.writer.tools.can_take_result("q1")
 
 
 @pytest.mark.parametrize("approved", [None, True, False])
@@ -124,7 +124,7 @@ def test_the_confirmation_tool_asks_what_is_recorded(hint: str | None) -> None:
 def test_what_has_its_result_is_not_asked_about() -> None:
     at = Message(record(approval_id="a1"))
     at.call()
-    at.writer.tool_output("1", {})
+    at.writer.tools.output("1", {})
     assert at.settle() == []
 
 
@@ -184,7 +184,7 @@ def test_what_outlives_the_run_is_told_by_its_record() -> None:
         ("data-adk-approval", None),
         ("tool-input-available", "4"),
     ]
-    assert at.writer.is_deferred("5")
+    assert at.writer.tools.is_deferred("5")
     assert at.settle() == []
 
 
@@ -243,7 +243,7 @@ def test_a_call_at_work_whose_run_has_ended_stays_open() -> None:
     at.ask("1")
     at.go_on("1")
     at.end()
-    assert at.writer.awaits_client
+    assert at.writer.tools.awaits_client
     assert types(at.writer.abort()) == ["abort"]
 
 
@@ -257,7 +257,7 @@ def test_a_browsers_call_is_handed_over_when_it_is_approved(style: Any) -> None:
     handed = ["tool-input-available"] if style == "approval-request" else []
     assert types(out) == ["start", *handed]
     assert msgspec.to_builtins(out[0])["messageId"] == "m1"
-    assert not at.writer.can_take_result("a1")
+    assert not at.writer.tools.can_take_result("a1")
 
 
 @pytest.mark.parametrize("state", [State.PENDING, State.DENIED])

@@ -7,18 +7,19 @@ import pytest
 
 from adk_stream_protocol.errors import LocalProtocolError
 from adk_stream_protocol.protocol.chunks import SdkVersion
-from adk_stream_protocol.protocol.writer import STOPPED, ChunkWriter
+from adk_stream_protocol.protocol.stream import ChunkWriter
+from adk_stream_protocol.protocol.tool_parts import STOPPED
 from protocol.segment_checker import TERMINALS, Terminal, Wire, kinds, wire
-from protocol.writer_steps import (
+from protocol.stream_steps import (
     ADK,
     Step,
     Talk,
     ask,
     call,
+    deferred,
     deny,
     end,
     error,
-    held,
     known,
     new_step,
     open_input,
@@ -38,8 +39,8 @@ TO_BO = {"to": "Bo"}
 WHOLE = '{"to":"Bo"}'
 
 
-def test_a_held_call_is_told_by_its_name_only() -> None:
-    assert short(play(ChunkWriter(), held("a", TO_BO)))[1:] == ["start-step", "tool-input-start a"]
+def test_a_deferred_call_is_told_by_its_name_only() -> None:
+    assert short(play(ChunkWriter(), deferred("a", TO_BO)))[1:] == ["start-step", "tool-input-start a"]
 
 
 @pytest.mark.parametrize("flags", [{}, {"provider_executed": False, "dynamic": True}], ids=["plain", "flagged"])
@@ -47,7 +48,7 @@ def test_a_held_call_is_told_by_its_name_only() -> None:
     ("decide", "then"),
     [
         (to_client("a"), []),
-        (lambda w: w.tool_to_server("a"), []),
+        (lambda w: w.tools.to_server("a"), []),
         (output("a"), ["tool-output-available"]),
         (output("a", preliminary=True), ["tool-output-available"]),
     ],
@@ -55,7 +56,7 @@ def test_a_held_call_is_told_by_its_name_only() -> None:
 )
 def test_whoever_acts_is_told_the_whole_input(decide: Step, then: list[str], flags: dict[str, Any]) -> None:
     writer = ChunkWriter()
-    written = play(writer, held("a", TO_BO, streamed='{"to', metadata=ADK, **flags), decide)
+    written = play(writer, deferred("a", TO_BO, streamed='{"to', metadata=ADK, **flags), decide)
     told = [chunk for chunk in written if chunk["type"] == "tool-input-available"]
     on_wire = {"providerExecuted": False, "dynamic": True} if flags else {}
     assert told == [
@@ -71,11 +72,11 @@ def test_whoever_acts_is_told_the_whole_input(decide: Step, then: list[str], fla
     assert kinds(written)[-1 - len(then) :] == ["tool-input-available", *then]
 
 
-def test_a_call_that_was_held_is_with_whom_it_was_given_to() -> None:
-    for give, is_the_clients in [(to_client("a"), True), (lambda w: w.tool_to_server("a"), False)]:
+def test_a_call_that_was_deferred_is_with_whom_it_was_given_to() -> None:
+    for give, is_the_clients in [(to_client("a"), True), (lambda w: w.tools.to_server("a"), False)]:
         writer = ChunkWriter()
-        play(writer, held("a"), give)
-        assert writer.awaits_client == is_the_clients
+        play(writer, deferred("a"), give)
+        assert writer.tools.awaits_client == is_the_clients
 
 
 def test_a_large_integer_that_a_person_is_asked_about_is_shown_in_all_its_figures() -> None:
@@ -84,8 +85,8 @@ def test_a_large_integer_that_a_person_is_asked_about_is_shown_in_all_its_figure
         writer = ChunkWriter()
         writer.start("m1")
         writer.tool_input_start("a", "pay")
-        writer.tool_deferred("a", large)
-        (chunk,) = writer.tool_to_server("a", is_asked=is_asked)
+        writer.tools.defer("a", large)
+        (chunk,) = writer.tools.to_server("a", is_asked=is_asked)
         assert getattr(chunk, "input") == shown  # noqa: B009
 
 
@@ -117,26 +118,26 @@ def test_whoever_only_looks_is_shown_the_input_as_text(
 ) -> None:
     """A client acts at once on a whole input, so nobody gets one who must not act."""
     writer = ChunkWriter()
-    play(writer, held("a", TO_BO, streamed=streamed))
+    play(writer, deferred("a", TO_BO, streamed=streamed))
     *shown, result = wire(decide(writer))[: len(expected) + 1]
     assert shown == [{"type": "tool-input-delta", "toolCallId": "a", **chunk} for chunk in expected]
     assert result["type"] == then
 
 
 def test_an_input_told_anew_keeps_the_flags_of_its_call() -> None:
-    written = play(ChunkWriter(), held("a", TO_BO, streamed="[", provider_executed=False, dynamic=True), ask("a"))
+    written = play(ChunkWriter(), deferred("a", TO_BO, streamed="[", provider_executed=False, dynamic=True), ask("a"))
     starts = [chunk for chunk in written if chunk["type"] == "tool-input-start"]
     assert starts[0] == starts[1] == {**ANEW, "providerExecuted": False, "dynamic": True}
 
 
 def test_an_input_that_json_has_no_place_for_is_shown_all_the_same() -> None:
-    written = play(ChunkWriter(), held("a", {"on": date(2026, 1, 2)}), ask("a"))
+    written = play(ChunkWriter(), deferred("a", {"on": date(2026, 1, 2)}), ask("a"))
     assert [chunk["inputTextDelta"] for chunk in written if "inputTextDelta" in chunk] == ['{"on":"2026-01-02"}']
 
 
 @pytest.mark.parametrize(("how", "text"), [("finish", STOPPED), ("abort", STOPPED), ("error", "It broke.")])
-def test_a_held_call_that_nobody_took_is_told_as_stopped(how: Terminal, text: str) -> None:
-    written = play(ChunkWriter(), held("a"), end(how))
+def test_a_deferred_call_that_nobody_took_is_told_as_stopped(how: Terminal, text: str) -> None:
+    written = play(ChunkWriter(), deferred("a"), end(how))
     assert [chunk["errorText"] for chunk in written if chunk["type"] == "tool-output-error"] == [text]
 
 
@@ -146,7 +147,9 @@ ABOUT: dict[str, Any] = {"reason": "Pay?", "descriptor": {"hint": "Pay?", "paylo
 IDS = {"type": "tool-approval-request", "approvalId": "ok-a", "toolCallId": "a"}
 
 
-@pytest.mark.parametrize("begin", [call("a"), call("a", awaits_client=True), held("a")], ids=["call", "client", "held"])
+@pytest.mark.parametrize(
+    "begin", [call("a"), call("a", awaits_client=True), deferred("a")], ids=["call", "client", "deferred"]
+)
 @pytest.mark.parametrize(
     ("version", "about", "expected"),
     [
@@ -189,7 +192,7 @@ ASKED = ["start-step", "tool-input-start a", "tool-input-delta a", "tool-approva
 
 def asked_about_a_tool_of_the_browser(version: SdkVersion = 6, **options: Any) -> Talk:
     talk = Talk(version)
-    assert talk.segment(held("a", TO_BO, **options), ask("a")) == ASKED
+    assert talk.segment(deferred("a", TO_BO, **options), ask("a")) == ASKED
     return talk
 
 
@@ -197,14 +200,14 @@ def test_a_tool_of_the_browser_is_shown_as_text_handed_over_when_approved_and_kn
     talk = asked_about_a_tool_of_the_browser()
     talk.client.decide("a", True)
     assert talk.segment(to_client("a")) == ["tool-input-available a", "finish"]
-    assert talk.writer.awaits_client
+    assert talk.writer.tools.awaits_client
     talk.client.add_output("a")
     assert talk.segment(known("a"), say()) == TEXT
 
 
 def test_what_is_handed_over_after_the_approval_is_what_was_called() -> None:
     writer = ChunkWriter()
-    play(writer, held("a", TO_BO, metadata=ADK, dynamic=True), ask("a"), end("finish"))
+    play(writer, deferred("a", TO_BO, metadata=ADK, dynamic=True), ask("a"), end("finish"))
     writer.new_segment()
     assert play(writer, to_client("a"))[1:] == [
         {
@@ -233,7 +236,7 @@ def test_a_tool_of_the_browser_that_is_denied_is_never_handed_over() -> None:
 
 def test_another_tab_is_told_the_output_that_the_first_has_sent() -> None:
     talk = Talk()
-    talk.segment(held("a"), to_client("a"))
+    talk.segment(deferred("a"), to_client("a"))
     assert talk.segment(output("a"), say()) == ["tool-output-available a", *TEXT]
 
 
@@ -265,7 +268,7 @@ def test_results_of_earlier_calls_come_before_the_first_step_of_a_continuation()
 def test_a_continuation_stays_in_the_step_that_holds_what_is_still_to_be_answered() -> None:
     """Clients look for it in their last step only; and a whole input in another step would be a second part."""
     talk = Talk()
-    talk.segment(call("a"), ask("a"), held("b"), ask("b"))
+    talk.segment(call("a"), ask("a"), deferred("b"), ask("b"))
     talk.client.decide("a", True)
     told = talk.segment(output("a"), say(), call("c"), output("c"), at_work=["a"])
     assert told[0] == "tool-output-available a"
@@ -320,27 +323,27 @@ def test_ids_go_on_where_the_segment_before_has_stopped(how: Terminal) -> None:
     writer.new_segment()
     written = play(writer, known("a"), say())
     assert [chunk["id"] for chunk in written if chunk["type"] == "text-start"] == ["t2"]
-    assert writer.knows_call("a")
+    assert writer.tools.knows("a")
 
 
 @pytest.mark.parametrize("how", TERMINALS)
-@pytest.mark.parametrize("begin", [open_input("a"), held("a"), call("a")], ids=["streaming", "held", "at work"])
+@pytest.mark.parametrize("begin", [open_input("a"), deferred("a"), call("a")], ids=["streaming", "deferred", "at work"])
 def test_what_the_server_left_undone_takes_no_result_in_a_later_segment(begin: Step, how: Terminal) -> None:
     writer = ChunkWriter()
     play(writer, begin, end(how))
     writer.new_segment()
     writer.start()
-    assert not writer.can_take_result("a")
+    assert not writer.tools.can_take_result("a")
     assert writer.is_idle
 
 
-@pytest.mark.parametrize("begin", [open_input("a"), held("a"), call("a")], ids=["streaming", "held", "at work"])
+@pytest.mark.parametrize("begin", [open_input("a"), deferred("a"), call("a")], ids=["streaming", "deferred", "at work"])
 def test_what_the_server_left_undone_before_a_pause_is_not_told_in_a_later_segment_either(begin: Step) -> None:
     """The client was told that it was stopped when the segment itself ended, and has no place for it any more."""
     writer = ChunkWriter()
     play(writer, begin, ChunkWriter.pause)
     writer.new_segment()
-    assert not writer.can_take_result("a")
+    assert not writer.tools.can_take_result("a")
     assert writer.is_idle
     assert not [line for line in short(play(writer, end("finish"))) if line.endswith(" a")]
 
@@ -358,8 +361,8 @@ def test_a_pause_ends_texts_and_the_step_and_leaves_the_calls_alone() -> None:
     writer = ChunkWriter()
     written = play(writer, say(), call("a", awaits_client=True), call("b"), ChunkWriter.pause)
     assert kinds(written)[-2:] == ["text-end", "finish-step"]
-    assert writer.awaits_client
-    assert writer.can_take_result("a")
+    assert writer.tools.awaits_client
+    assert writer.tools.can_take_result("a")
     assert writer.pause() == []
     writer.new_segment()
     assert kinds(play(writer, known("a"), say())) == ["start", *TEXT[:3]]

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from adk_stream_protocol.adk.translate.tool_parts import recorded_chunk
+from adk_stream_protocol.adk.translate.call_parts import recorded_chunk
 from adk_stream_protocol.protocol.call_record import CallRecord, State
 from support.records import paid, record
 from support.tool_messages import LARGE, Message, told, types
@@ -75,7 +75,7 @@ def test_a_result_that_the_client_has_is_not_told_again() -> None:
     at.settle()
     at.go_on("1", known=("1",))
     assert at.result("1") == []
-    assert not at.writer.can_take_result("1")
+    assert not at.writer.tools.can_take_result("1")
 
 
 @pytest.mark.parametrize(
@@ -166,7 +166,7 @@ def test_at_the_end_of_a_run_nothing_is_told_twice() -> None:
     at = Message(paid("1"), paid("2"))
     at.call("1")
     at.call("2")
-    at.writer.tool_output("1", {"paid": 5})
+    at.writer.tools.output("1", {"paid": 5})
     assert [chunk[0] for chunk in told(at.end())] == ["2"]
     assert at.end() == []
 
@@ -197,7 +197,7 @@ def test_at_the_end_of_a_run_what_the_client_knows_is_not_told() -> None:
     at.settle()
     at.go_on("1", known=("1",))
     assert at.end() == []
-    assert not at.writer.can_take_result("1")
+    assert not at.writer.tools.can_take_result("1")
 
 
 def test_a_call_at_work_waits_for_whoever_goes_on_with_it() -> None:
@@ -208,4 +208,4 @@ def test_a_call_at_work_waits_for_whoever_goes_on_with_it() -> None:
     at.go_on("1")
     at.end()
     assert types(at.writer.error("Stopped.")) == ["error"]
-    assert at.writer.can_take_result("1")
+    assert at.writer.tools.can_take_result("1")
