@@ -1,9 +1,39 @@
 """For every test."""
 
+import asyncio
 import gc
+import inspect
+from typing import Any
+
+import pytest
+
+from support import virtual_time
+
+PATIENCE_S = 180  # for what never comes; everything else is waited for
+LONGER_THAN_ANY_TEST_S = 10_000  # in a time of its own, where nothing that is waited for takes time
 
 
 def pytest_collection_finish() -> None:
     """What ADK's import has left is there to stay: looking through it again and again takes a seventh of the time."""
     gc.collect()
     gc.freeze()
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
+    """Runs a test that is a coroutine in a loop of its own. With `@pytest.mark.virtual_time` the loop's clock jumps to
+    the next timer, so that deadlines and graces take no time, and what never comes is a failure at once."""
+    if not inspect.iscoroutinefunction(pyfuncitem.obj):
+        return None
+    arguments = {name: pyfuncitem.funcargs[name] for name in pyfuncitem._fixtureinfo.argnames}
+    if pyfuncitem.get_closest_marker("virtual_time"):
+        virtual_time.run(_within(LONGER_THAN_ANY_TEST_S, pyfuncitem.obj, arguments))
+    else:
+        patience_s = None if pyfuncitem.get_closest_marker("figures") else PATIENCE_S
+        asyncio.run(_within(patience_s, pyfuncitem.obj, arguments))
+    return True
+
+
+async def _within(seconds: float | None, test: Any, arguments: dict[str, Any]) -> None:
+    async with asyncio.timeout(seconds):
+        await test(**arguments)

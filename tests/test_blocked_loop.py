@@ -19,7 +19,7 @@ from adk_stream_protocol.protocol.call_record import ChatKey, State
 from adk_stream_protocol.store.sql import SqlStore
 from adk_stream_protocol.testing import ScriptedModel, call
 from support.apps import app_of, user_of
-from support.conversations import Conversation, run
+from support.conversations import Conversation
 from support.databases import postgres_url, sqlite_url
 from support.pages import Page, Slow
 from support.workers import outputs
@@ -105,56 +105,47 @@ async def paying(url: str, tool: FunctionTool, *replies: Any) -> AsyncGenerator[
         yield at
 
 
-def test_a_payment_stays_with_its_worker_while_something_blocks_its_loop(url: str) -> None:
-    async def scenario() -> None:
-        slow = Slow()
-        async with paying(url, slow.gated, "Paid.") as at:
-            with OtherWorker(url) as other:
-                answering = asyncio.create_task(at.answer())
-                await slow.started.wait()
-                block(3 * LEASE_S)
-                slow.go_on.set()
-                answer = await answering
-            assert (outputs(answer), answer.text) == ([{"paid": 5}], "Paid.")
-            assert await state_of_the_payment(url) is State.DONE
-            assert other.told == []
-            await at.is_what_a_reload_shows()
-
-    run(scenario)
+async def test_a_payment_stays_with_its_worker_while_something_blocks_its_loop(url: str) -> None:
+    slow = Slow()
+    async with paying(url, slow.gated, "Paid.") as at:
+        with OtherWorker(url) as other:
+            answering = asyncio.create_task(at.answer())
+            await slow.started.wait()
+            block(3 * LEASE_S)
+            slow.go_on.set()
+            answer = await answering
+        assert (outputs(answer), answer.text) == ([{"paid": 5}], "Paid.")
+        assert await state_of_the_payment(url) is State.DONE
+        assert other.told == []
+        await at.is_what_a_reload_shows()
 
 
-def test_a_payment_that_blocks_the_loop_itself_stays_with_its_worker(url: str) -> None:
+async def test_a_payment_that_blocks_the_loop_itself_stays_with_its_worker(url: str) -> None:
     def pay(amount: int) -> dict[str, int]:
         """Pays."""
         block(3 * LEASE_S)
         return {"paid": amount}
 
-    async def scenario() -> None:
-        async with paying(url, FunctionTool(pay, require_confirmation=True), "Paid.") as at:
-            with OtherWorker(url) as other:
-                answer = await at.answer()
-            assert (outputs(answer), answer.text) == ([{"paid": 5}], "Paid.")
-            assert await state_of_the_payment(url) is State.DONE
-            assert other.told == []
-            await at.is_what_a_reload_shows()
-
-    run(scenario)
+    async with paying(url, FunctionTool(pay, require_confirmation=True), "Paid.") as at:
+        with OtherWorker(url) as other:
+            answer = await at.answer()
+        assert (outputs(answer), answer.text) == ([{"paid": 5}], "Paid.")
+        assert await state_of_the_payment(url) is State.DONE
+        assert other.told == []
+        await at.is_what_a_reload_shows()
 
 
-def test_a_worker_that_gives_no_sign_of_life_loses_its_chats(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_worker_that_gives_no_sign_of_life_loses_its_chats(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(lease_keeper, "SIGN_OF_LIFE_S", LEASE_S)
 
-    async def scenario() -> None:
-        slow = Slow()
-        async with paying(url, slow.gated, "Paid.") as at:
-            with OtherWorker(url) as other:
-                answering = asyncio.create_task(at.answer())
-                await slow.started.wait()
-                block(4 * LEASE_S)
-                answer = await answering
-            assert (outputs(answer), answer.chunks[-1]["type"]) == ([], "error")
-            assert "unknown" in at.part("pay")["errorText"]
-            assert await state_of_the_payment(url) is State.UNKNOWN
-            assert len(other.told) == 1
-
-    run(scenario)
+    slow = Slow()
+    async with paying(url, slow.gated, "Paid.") as at:
+        with OtherWorker(url) as other:
+            answering = asyncio.create_task(at.answer())
+            await slow.started.wait()
+            block(4 * LEASE_S)
+            answer = await answering
+        assert (outputs(answer), answer.chunks[-1]["type"]) == ([], "error")
+        assert "unknown" in at.part("pay")["errorText"]
+        assert await state_of_the_payment(url) is State.UNKNOWN
+        assert len(other.told) == 1

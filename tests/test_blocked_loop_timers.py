@@ -4,6 +4,7 @@ no payment that was made is unknown because a timer was faster."""
 import asyncio
 from typing import Any
 
+import pytest
 from google.adk.tools import FunctionTool
 
 from adk_stream_protocol import Limits
@@ -12,11 +13,13 @@ from adk_stream_protocol.protocol.call_record import CallKey, State
 from adk_stream_protocol.store.base import Lease, Snapshot
 from adk_stream_protocol.store.memory import MemoryStore
 from adk_stream_protocol.testing import LiveSession, ScriptedLiveModel, call
-from live.live_pages import beside, live_page, play
+from live.live_pages import beside, live_page
 from support.pages import page
 from support.records import CHAT
-from support.virtual_time import block, run
+from support.virtual_time import block
 from support.workers import outputs
+
+pytestmark = pytest.mark.virtual_time
 
 LONG_S = 40
 TURNS = 30  # of the loop, that it may take until an answer has come through a connection's layers
@@ -35,57 +38,48 @@ async def pay(amount: int) -> dict[str, Any]:
     return {"paid": amount}
 
 
-def test_a_payment_is_made_whose_run_is_out_of_time_meanwhile() -> None:
-    async def scenario() -> None:
-        store, tool = MemoryStore(), FunctionTool(pay, require_confirmation=True)
-        limits = Limits(max_run_s=LONG_S)
-        async with page([call("pay", amount=5)], "Paid.", tools=(tool,), record=store, limits=limits) as at:
-            await at.say("Pay.")
-            at.decide("pay")
-            assert outputs(await at.answer()) == [{"paid": 5}]
-            assert [found.state for found in (await store.read(CHAT)).records] == [State.DONE]
-
-    play(scenario)
+async def test_a_payment_is_made_whose_run_is_out_of_time_meanwhile() -> None:
+    store, tool = MemoryStore(), FunctionTool(pay, require_confirmation=True)
+    limits = Limits(max_run_s=LONG_S)
+    async with page([call("pay", amount=5)], "Paid.", tools=(tool,), record=store, limits=limits) as at:
+        await at.say("Pay.")
+        at.decide("pay")
+        assert outputs(await at.answer()) == [{"paid": 5}]
+        assert [found.state for found in (await store.read(CHAT)).records] == [State.DONE]
 
 
-def test_a_run_that_is_out_of_time_ends_soon_all_the_same() -> None:
+async def test_a_run_that_is_out_of_time_ends_soon_all_the_same() -> None:
     async def endless() -> None:
         """Comes to no end."""
         block(LONG_S)
         await asyncio.Event().wait()
 
-    async def scenario() -> None:
-        async with page([call("endless")], tools=(endless,), limits=Limits(max_run_s=LONG_S / 2)) as at:
-            answer = await at.say("Work.")
-            assert answer.chunks[-1]["messageMetadata"] == {"limit": "time"}
-            assert asyncio.get_running_loop().time() <= LONG_S + 3
-
-    play(scenario)
+    async with page([call("endless")], tools=(endless,), limits=Limits(max_run_s=LONG_S / 2)) as at:
+        answer = await at.say("Work.")
+        assert answer.chunks[-1]["messageMetadata"] == {"limit": "time"}
+        assert asyncio.get_running_loop().time() <= LONG_S + 3
 
 
-def test_a_drain_hears_what_came_in_meanwhile() -> None:
-    async def scenario() -> None:
-        leased, key = LeasedChat.taken(Lease(CHAT, "run-1"), Snapshot([], 0.0)), CallKey("i1", "1")
-        leased.begin(key)
-        waiting = asyncio.create_task(leased.until_tools_end(25))
-        await asyncio.sleep(1)
-        block(LONG_S)
-        await turns_of_the_loop()
-        assert not waiting.done()
-        leased.end(key, has_result=False)
-        await waiting
-        leased.begin(key)
-        waiting = asyncio.create_task(leased.until_tools_end(25))
-        await asyncio.sleep(1)
-        block(LONG_S)
-        began = asyncio.get_running_loop().time()
-        await waiting
-        assert asyncio.get_running_loop().time() - began <= 3
-
-    run(scenario())
+async def test_a_drain_hears_what_came_in_meanwhile() -> None:
+    leased, key = LeasedChat.taken(Lease(CHAT, "run-1"), Snapshot([], 0.0)), CallKey("i1", "1")
+    leased.begin(key)
+    waiting = asyncio.create_task(leased.until_tools_end(25))
+    await asyncio.sleep(1)
+    block(LONG_S)
+    await turns_of_the_loop()
+    assert not waiting.done()
+    leased.end(key, has_result=False)
+    await waiting
+    leased.begin(key)
+    waiting = asyncio.create_task(leased.until_tools_end(25))
+    await asyncio.sleep(1)
+    block(LONG_S)
+    began = asyncio.get_running_loop().time()
+    await waiting
+    assert asyncio.get_running_loop().time() - began <= 3
 
 
-def test_a_live_session_hears_its_model_before_it_gives_it_up() -> None:
+async def test_a_live_session_hears_its_model_before_it_gives_it_up() -> None:
     paid: list[int] = []
     speaks, is_paid = asyncio.Event(), asyncio.Event()
 
@@ -105,18 +99,15 @@ def test_a_live_session_hears_its_model_before_it_gives_it_up() -> None:
         await session.expect_response()
         await session.answer("Paid.")
 
-    async def scenario() -> None:
-        model = ScriptedLiveModel(server)
-        limits = Limits(live_silence_s=8)
-        async with live_page(model=model, tools=(beside(slow_pay),), limits=limits) as at:
-            await at.say("Pay.")
-            saying = asyncio.create_task(at.say("What time is it?"))
-            await asyncio.sleep(5)
-            speaks.set()
-            block(6)
-            assert (await saying).text == "It is noon."
-            is_paid.set()
-            assert (await at.unasked_turn()).text == "Paid."
-            assert at.part("slow_pay")["output"] == {"paid": 5}
-
-    play(scenario)
+    model = ScriptedLiveModel(server)
+    limits = Limits(live_silence_s=8)
+    async with live_page(model=model, tools=(beside(slow_pay),), limits=limits) as at:
+        await at.say("Pay.")
+        saying = asyncio.create_task(at.say("What time is it?"))
+        await asyncio.sleep(5)
+        speaks.set()
+        block(6)
+        assert (await saying).text == "It is noon."
+        is_paid.set()
+        assert (await at.unasked_turn()).text == "Paid."
+        assert at.part("slow_pay")["output"] == {"paid": 5}

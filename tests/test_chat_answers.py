@@ -14,7 +14,6 @@ from adk_stream_protocol.errors import NotFound, OutputDoesNotFit, RequestTooLar
 from adk_stream_protocol.protocol.call_record import CallKey, CallRecord, State
 from adk_stream_protocol.protocol.turn import FileInput, TextInput, Turn
 from adk_stream_protocol.store.memory import MemoryStore
-from support.conversations import run
 from support.pages import Clock
 from support.records import paid, record
 from support.session_events import answering, asking, calling, chat_with, empty_chat, pay
@@ -67,197 +66,152 @@ def browsers(id: str = "1", state: State = State.APPROVED, **fields: Any) -> Cal
     return record(id, state, executor="browser", **fields)
 
 
-def test_a_decision_is_to_be_written_down() -> None:
-    async def scenario() -> None:
-        at = Answers(asked_in("m1", "1"), record())
-        taken = await at.read(decided(reason="So.", payload={"to": "Bob"}))
-        ((old, new),) = taken.changes
-        assert (old.state, old.call) == (State.PENDING, CallKey("i1", "1"))
-        assert (new.state, new.approved, new.decided_by, new.decided_at) == (State.APPROVED, True, "ann", NOW)
-        assert (new.reason, new.payload, new.browser_deadline) == ("So.", {"to": "Bob"}, None)
-        assert (taken.message_id, taken.open_calls) == ("m1", {old.call})
-        assert [answer.asked.key for answer in taken.answers] == [old.call]
-        assert await at.states() == [State.PENDING]
-
-    run(scenario)
+async def test_a_decision_is_to_be_written_down() -> None:
+    at = Answers(asked_in("m1", "1"), record())
+    taken = await at.read(decided(reason="So.", payload={"to": "Bob"}))
+    ((old, new),) = taken.changes
+    assert (old.state, old.call) == (State.PENDING, CallKey("i1", "1"))
+    assert (new.state, new.approved, new.decided_by, new.decided_at) == (State.APPROVED, True, "ann", NOW)
+    assert (new.reason, new.payload, new.browser_deadline) == ("So.", {"to": "Bob"}, None)
+    assert (taken.message_id, taken.open_calls) == ("m1", {old.call})
+    assert [answer.asked.key for answer in taken.answers] == [old.call]
+    assert await at.states() == [State.PENDING]
 
 
-def test_a_decision_that_came_before_is_not_written_again() -> None:
-    async def scenario() -> None:
-        at = Answers([*asked_in("m1", "1"), answering("1")], paid())
-        taken = await at.read(decided())
-        assert (taken.changes, taken.open_calls, len(taken.answers)) == ([], frozenset(), 1)
-
-    run(scenario)
+async def test_a_decision_that_came_before_is_not_written_again() -> None:
+    at = Answers([*asked_in("m1", "1"), answering("1")], paid())
+    taken = await at.read(decided())
+    assert (taken.changes, taken.open_calls, len(taken.answers)) == ([], frozenset(), 1)
 
 
-def test_an_approved_call_of_the_browsers_has_its_time_from_now_on() -> None:
-    async def scenario() -> None:
-        at = Answers(asked_in("m1", "1"), browsers(state=State.PENDING, approval_id="b1"))
-        taken = await at.read(decided(approval_id="b1"))
-        ((_, new),) = taken.changes
-        assert (new.state, new.browser_deadline) == (State.APPROVED, NOW + 60)
-
-    run(scenario)
+async def test_an_approved_call_of_the_browsers_has_its_time_from_now_on() -> None:
+    at = Answers(asked_in("m1", "1"), browsers(state=State.PENDING, approval_id="b1"))
+    taken = await at.read(decided(approval_id="b1"))
+    ((_, new),) = taken.changes
+    assert (new.state, new.browser_deadline) == (State.APPROVED, NOW + 60)
 
 
-def test_an_output_is_to_be_written_down() -> None:
-    async def scenario() -> None:
-        at = Answers(asked_in("m1", "1"), browsers())
-        ((old, new),) = (await at.read(output())).changes
-        assert (old.state, new.state, new.result) == (State.APPROVED, State.DONE, {"output": "ok"})
-        assert await at.states() == [State.APPROVED]
-
-    run(scenario)
+async def test_an_output_is_to_be_written_down() -> None:
+    at = Answers(asked_in("m1", "1"), browsers())
+    ((old, new),) = (await at.read(output())).changes
+    assert (old.state, new.state, new.result) == (State.APPROVED, State.DONE, {"output": "ok"})
+    assert await at.states() == [State.APPROVED]
 
 
-def test_an_approval_with_its_output_is_two_lines_of_the_trail() -> None:
-    async def scenario() -> None:
-        at = Answers(asked_in("m1", "1"), browsers(state=State.PENDING, approval_id="b1"))
-        taken = await at.read(output(approval={"id": "b1", "approved": True}))
-        assert taken.changes == []
-        assert await at.states() == [State.DONE]
-        trail = [(entry.state, entry.by) for entry in await at.store.audit(at.records[0].chat)]
-        assert trail == [("pending", None), ("approved", "ann"), ("done", "ann")]
-
-    run(scenario)
+async def test_an_approval_with_its_output_is_two_lines_of_the_trail() -> None:
+    at = Answers(asked_in("m1", "1"), browsers(state=State.PENDING, approval_id="b1"))
+    taken = await at.read(output(approval={"id": "b1", "approved": True}))
+    assert taken.changes == []
+    assert await at.states() == [State.DONE]
+    trail = [(entry.state, entry.by) for entry in await at.store.audit(at.records[0].chat)]
+    assert trail == [("pending", None), ("approved", "ann"), ("done", "ann")]
 
 
-def test_an_answer_to_a_node_is_recorded_with_its_question() -> None:
-    async def scenario() -> None:
-        call = types.FunctionCall(id="1", name="adk_request_input", args=PAY)
-        at = Answers([calling(call, long_running_tool_ids={"1"})])
-        at.records = ()
-        taken = await at.read({**output(), "type": "tool-adk_request_input"})
-        ((old, new),) = taken.changes
-        assert (await at.store.read(old.chat)).records[0].tool == "adk_request_input"
-        assert (new.state, new.result) == (State.DONE, {"output": "ok"})
-
-    run(scenario)
+async def test_an_answer_to_a_node_is_recorded_with_its_question() -> None:
+    call = types.FunctionCall(id="1", name="adk_request_input", args=PAY)
+    at = Answers([calling(call, long_running_tool_ids={"1"})])
+    at.records = ()
+    taken = await at.read({**output(), "type": "tool-adk_request_input"})
+    ((old, new),) = taken.changes
+    assert (await at.store.read(old.chat)).records[0].tool == "adk_request_input"
+    assert (new.state, new.result) == (State.DONE, {"output": "ok"})
 
 
-def test_calls_of_which_the_session_has_no_events_are_found_too() -> None:
-    async def scenario() -> None:
-        at = Answers([], record())
-        taken = await at.read(decided(), announced=asked_in("m1", "1"))
-        assert len(taken.changes) == 1
-
-    run(scenario)
+async def test_calls_of_which_the_session_has_no_events_are_found_too() -> None:
+    at = Answers([], record())
+    taken = await at.read(decided(), announced=asked_in("m1", "1"))
+    assert len(taken.changes) == 1
 
 
-def test_the_same_output_again_asks_what_became_of_it_and_another_is_none() -> None:
-    async def scenario() -> None:
-        done = browsers(state=State.DONE, result={"output": {"a": 1, "b": 2}})
-        at = Answers([*asked_in("m1", "1"), answering("1")], done)
-        taken = await at.read(output(value={"b": 2, "a": 1}))
-        assert (len(taken.answers), taken.changes, taken.open_calls) == (1, [], frozenset())
+async def test_the_same_output_again_asks_what_became_of_it_and_another_is_none() -> None:
+    done = browsers(state=State.DONE, result={"output": {"a": 1, "b": 2}})
+    at = Answers([*asked_in("m1", "1"), answering("1")], done)
+    taken = await at.read(output(value={"b": 2, "a": 1}))
+    assert (len(taken.answers), taken.changes, taken.open_calls) == (1, [], frozenset())
+    with pytest.raises(NotFound):
+        await at.read(output(value={"a": 2, "b": 2}))
+    at = Answers(asked_in("m1", "1"), done)
+    assert len((await at.read(output(value=3))).answers) == 1
+    at = Answers([*asked_in("m1", "1"), answering("1")], browsers(state=State.EXPIRED))
+    assert len((await at.read(output(value=3))).answers) == 1
+
+
+async def test_what_answers_nothing_is_not_found() -> None:
+    at = Answers(asked_in("m1", "1"), record())
+    for parts in ([], [decided("9")]):
         with pytest.raises(NotFound):
-            await at.read(output(value={"a": 2, "b": 2}))
-        at = Answers(asked_in("m1", "1"), done)
-        assert len((await at.read(output(value=3))).answers) == 1
-        at = Answers([*asked_in("m1", "1"), answering("1")], browsers(state=State.EXPIRED))
-        assert len((await at.read(output(value=3))).answers) == 1
-
-    run(scenario)
-
-
-def test_what_answers_nothing_is_not_found() -> None:
-    async def scenario() -> None:
-        at = Answers(asked_in("m1", "1"), record())
-        for parts in ([], [decided("9")]):
-            with pytest.raises(NotFound):
-                await at.read(*parts)
-        turn = Turn("c1", "m1", (), None, None)
-        for chat in (empty_chat(), await chat_with(*at.events)):
-            with pytest.raises(NotFound):
-                await AnswerDecoder(at.store, Limits(), 60).decode(chat, turn, ())
-
-    run(scenario)
-
-
-def test_answers_to_one_message_count_at_a_time() -> None:
-    async def scenario() -> None:
-        events = [*asked_in("m1", "1"), *asked_in("m2", "2", invocation_id="i2")]
-        both = record("1"), record("2", invocation_id="i2")
-        for message, continued in (("m1", "m1"), ("m2", "m2"), ("m9", "m2"), (None, "m2")):
-            taken = await Answers(events, *both).read(decided("1"), decided("2"), message=message)
-            assert (taken.message_id, len(taken.answers), len(taken.changes)) == (continued, 1, 1)
-        alone = await Answers(events, *both).read(decided("1"), message="m9")
-        assert (alone.message_id, len(alone.answers)) == ("m1", 1)
-
-    run(scenario)
-
-
-def test_in_chats_of_older_versions_an_id_means_something_within_its_message() -> None:
-    async def scenario() -> None:
-        events = [*asked_in("m1", "0"), *asked_in("m2", "0", invocation_id="i2")]
-        at = Answers(events, record("0"), record("0", invocation_id="i2"))
-        taken = await at.read(decided("0"), message="m1")
-        assert [answer.asked.key for answer in taken.answers] == [CallKey("i1", "0")]
+            await at.read(*parts)
+    turn = Turn("c1", "m1", (), None, None)
+    for chat in (empty_chat(), await chat_with(*at.events)):
         with pytest.raises(NotFound):
-            await at.read(decided("0"), message="m9")
-
-    run(scenario)
+            await AnswerDecoder(at.store, Limits(), 60).decode(chat, turn, ())
 
 
-def test_an_output_may_be_as_large_as_the_limit() -> None:
-    async def scenario() -> None:
-        size = len(b'[{"output":"ok"},null]')
-        at = Answers(asked_in("m1", "1"), browsers())
-        assert (await at.read(output(), limits=Limits(max_output_bytes=size))).changes
-        with pytest.raises(RequestTooLarge, match=r"^The output of a tool is too large\.$"):
-            await at.read(output(), limits=Limits(max_output_bytes=size - 1))
-        filled = Answers(asked_in("m1", "1"), record())
-        with pytest.raises(RequestTooLarge):
-            await filled.read(decided(payload="x" * 100), limits=Limits(max_output_bytes=100))
-        ended = Answers([*asked_in("m1", "1"), answering("1")], browsers(state=State.DONE, result={"output": "ok"}))
-        assert (await ended.read(output(), limits=Limits(max_output_bytes=1))).changes == []
-
-    run(scenario)
+async def test_answers_to_one_message_count_at_a_time() -> None:
+    events = [*asked_in("m1", "1"), *asked_in("m2", "2", invocation_id="i2")]
+    both = record("1"), record("2", invocation_id="i2")
+    for message, continued in (("m1", "m1"), ("m2", "m2"), ("m9", "m2"), (None, "m2")):
+        taken = await Answers(events, *both).read(decided("1"), decided("2"), message=message)
+        assert (taken.message_id, len(taken.answers), len(taken.changes)) == (continued, 1, 1)
+    alone = await Answers(events, *both).read(decided("1"), message="m9")
+    assert (alone.message_id, len(alone.answers)) == ("m1", 1)
 
 
-def test_an_output_must_fit_its_schema_and_an_error_need_not() -> None:
-    async def scenario() -> None:
-        at = Answers(asked_in("m1", "1"), browsers(output_schema={"type": "string"}))
-        assert (await at.read(output())).changes
-        with pytest.raises(OutputDoesNotFit):
-            await at.read(output(value=5))
-        ((_, new),) = (await at.read(output(state="output-error", errorText="No."))).changes
-        assert new.result == {"error": "No."}
-        assert await at.states() == [State.APPROVED]
-
-    run(scenario)
+async def test_in_chats_of_older_versions_an_id_means_something_within_its_message() -> None:
+    events = [*asked_in("m1", "0"), *asked_in("m2", "0", invocation_id="i2")]
+    at = Answers(events, record("0"), record("0", invocation_id="i2"))
+    taken = await at.read(decided("0"), message="m1")
+    assert [answer.asked.key for answer in taken.answers] == [CallKey("i1", "0")]
+    with pytest.raises(NotFound):
+        await at.read(decided("0"), message="m9")
 
 
-def test_nothing_is_written_if_one_of_the_answers_is_refused() -> None:
-    async def scenario() -> None:
-        at = Answers(
-            asked_in("m1", "1", "2"),
-            browsers("1", State.PENDING, approval_id="b1"),
-            browsers("2", output_schema={"type": "string"}),
-        )
-        with pytest.raises(OutputDoesNotFit):
-            await at.read(output("1", approval={"id": "b1", "approved": True}), output("2", 5))
-        assert await at.states() == [State.PENDING, State.APPROVED]
+async def test_an_output_may_be_as_large_as_the_limit() -> None:
+    size = len(b'[{"output":"ok"},null]')
+    at = Answers(asked_in("m1", "1"), browsers())
+    assert (await at.read(output(), limits=Limits(max_output_bytes=size))).changes
+    with pytest.raises(RequestTooLarge, match=r"^The output of a tool is too large\.$"):
+        await at.read(output(), limits=Limits(max_output_bytes=size - 1))
+    filled = Answers(asked_in("m1", "1"), record())
+    with pytest.raises(RequestTooLarge):
+        await filled.read(decided(payload="x" * 100), limits=Limits(max_output_bytes=100))
+    ended = Answers([*asked_in("m1", "1"), answering("1")], browsers(state=State.DONE, result={"output": "ok"}))
+    assert (await ended.read(output(), limits=Limits(max_output_bytes=1))).changes == []
 
-    run(scenario)
+
+async def test_an_output_must_fit_its_schema_and_an_error_need_not() -> None:
+    at = Answers(asked_in("m1", "1"), browsers(output_schema={"type": "string"}))
+    assert (await at.read(output())).changes
+    with pytest.raises(OutputDoesNotFit):
+        await at.read(output(value=5))
+    ((_, new),) = (await at.read(output(state="output-error", errorText="No."))).changes
+    assert new.result == {"error": "No."}
+    assert await at.states() == [State.APPROVED]
 
 
-def test_an_output_is_known_to_whoever_has_sent_what_is_recorded() -> None:
-    async def scenario() -> None:
-        at = Answers(asked_in("m1", "1", "2"), browsers("1"), record("2"))
-        answers = (await at.read(output("1", {"a": 1, "b": 2}), decided("2"))).answers
-        first, second = (answer.asked.key for answer in answers)
-        done = browsers("1", State.DONE, result={"output": {"b": 2, "a": 1}})
-        for found, known in (
-            (done, {first}),
-            (browsers("1", State.DONE, result={"output": 3}), set()),
-            (browsers("1", State.EXPIRED, result={"output": {"b": 2, "a": 1}}), set()),
-        ):
-            assert known_outputs(answers, {first: found, second: paid("2")}) == known
-        assert known_outputs(answers, {}) == set()
+async def test_nothing_is_written_if_one_of_the_answers_is_refused() -> None:
+    at = Answers(
+        asked_in("m1", "1", "2"),
+        browsers("1", State.PENDING, approval_id="b1"),
+        browsers("2", output_schema={"type": "string"}),
+    )
+    with pytest.raises(OutputDoesNotFit):
+        await at.read(output("1", approval={"id": "b1", "approved": True}), output("2", 5))
+    assert await at.states() == [State.PENDING, State.APPROVED]
 
-    run(scenario)
+
+async def test_an_output_is_known_to_whoever_has_sent_what_is_recorded() -> None:
+    at = Answers(asked_in("m1", "1", "2"), browsers("1"), record("2"))
+    answers = (await at.read(output("1", {"a": 1, "b": 2}), decided("2"))).answers
+    first, second = (answer.asked.key for answer in answers)
+    done = browsers("1", State.DONE, result={"output": {"b": 2, "a": 1}})
+    for found, known in (
+        (done, {first}),
+        (browsers("1", State.DONE, result={"output": 3}), set()),
+        (browsers("1", State.EXPIRED, result={"output": {"b": 2, "a": 1}}), set()),
+    ):
+        assert known_outputs(answers, {first: found, second: paid("2")}) == known
+    assert known_outputs(answers, {}) == set()
 
 
 def said(*parts: TextInput | FileInput) -> str:

@@ -22,8 +22,8 @@ from adk_stream_protocol.protocol.call_record import State
 from adk_stream_protocol.protocol.outcome import OPEN_STATES
 from adk_stream_protocol.store.memory import MemoryStore
 from adk_stream_protocol.testing import ScriptedModel, call
-from live.live_pages import live_world, play
-from support.conversations import Conversation, conversation, run
+from live.live_pages import live_world
+from support.conversations import Conversation, conversation
 from support.pages import Clock, Till, page
 from support.records import CHAT
 from test_round_trips import CountedSessions
@@ -129,27 +129,24 @@ class Walk:
 
 
 @pytest.mark.parametrize("seed", range(WALKS))
-def test_a_list_says_of_a_chat_what_its_history_says(seed: int) -> None:
-    async def scenario() -> None:
-        clock = Clock()
-        store = MemoryStore(clock=clock)
-        tools = [
-            FunctionTool(pay, require_confirmation=True),
-            client_tool(where),
-            client_tool(pick, approve=True),
-            LongRunningFunctionTool(left),
-            plain,
-        ]
-        agent = LlmAgent(name="helper", model=Obedient(), tools=tools)
-        async with conversation(agent=agent, record=store) as chat:
-            walk = Walk(chat, store, clock, seed)
-            await walk.chat.say("pay")
-            for _ in range(STEPS):
-                await walk.step()
-                listed = (await chat.chats())[0]["waiting"]
-                assert listed is await walk.history_waits(), walk.done
-
-    run(scenario)
+async def test_a_list_says_of_a_chat_what_its_history_says(seed: int) -> None:
+    clock = Clock()
+    store = MemoryStore(clock=clock)
+    tools = [
+        FunctionTool(pay, require_confirmation=True),
+        client_tool(where),
+        client_tool(pick, approve=True),
+        LongRunningFunctionTool(left),
+        plain,
+    ]
+    agent = LlmAgent(name="helper", model=Obedient(), tools=tools)
+    async with conversation(agent=agent, record=store) as chat:
+        walk = Walk(chat, store, clock, seed)
+        await walk.chat.say("pay")
+        for _ in range(STEPS):
+            await walk.step()
+            listed = (await chat.chats())[0]["waiting"]
+            assert listed is await walk.history_waits(), walk.done
 
 
 # -- questions of workflows -------------------------------------------------------------------------------------------
@@ -168,109 +165,93 @@ async def waits(chat: Conversation) -> bool:
     return (await chat.chats())[0]["waiting"]
 
 
-def test_a_chat_waits_for_the_answer_to_a_workflows_question() -> None:
-    async def scenario() -> None:
-        store = MemoryStore()
-        async with page(agent=weather(), record=store) as at:
-            await at.say("Weather?")
-            assert await waits(at.chat)
-            at.output("adk_request_input", "Oslo")
-            assert (await at.answer()).text == "Sunny."
-            assert not await waits(at.chat)
-            trail = await store.audit(CHAT._replace(app_name="flow"))
-            assert [entry.state for entry in trail] == ["approved", "done"]
-
-    run(scenario)
+async def test_a_chat_waits_for_the_answer_to_a_workflows_question() -> None:
+    store = MemoryStore()
+    async with page(agent=weather(), record=store) as at:
+        await at.say("Weather?")
+        assert await waits(at.chat)
+        at.output("adk_request_input", "Oslo")
+        assert (await at.answer()).text == "Sunny."
+        assert not await waits(at.chat)
+        trail = await store.audit(CHAT._replace(app_name="flow"))
+        assert [entry.state for entry in trail] == ["approved", "done"]
 
 
-def test_a_question_that_an_older_version_has_not_recorded_is_found_with_the_title() -> None:
-    async def scenario() -> None:
-        sessions = InMemorySessionService()
-        async with page(agent=weather(), session_service=sessions) as at:
-            await at.say("Weather?")
-        async with conversation(agent=weather(), session_service=sessions, record=MemoryStore()) as later:
-            for _ in range(2):
-                assert [(entry["title"], entry["waiting"]) for entry in await later.chats()] == [("Weather?", True)]
-            tab = await at.second_tab()
-            tab.chat = later
-            tab.output("adk_request_input", "Oslo")
-            assert (await tab.answer()).text == "Sunny."
-            assert not await waits(later)
-
-    run(scenario)
+async def test_a_question_that_an_older_version_has_not_recorded_is_found_with_the_title() -> None:
+    sessions = InMemorySessionService()
+    async with page(agent=weather(), session_service=sessions) as at:
+        await at.say("Weather?")
+    async with conversation(agent=weather(), session_service=sessions, record=MemoryStore()) as later:
+        for _ in range(2):
+            assert [(entry["title"], entry["waiting"]) for entry in await later.chats()] == [("Weather?", True)]
+        tab = await at.second_tab()
+        tab.chat = later
+        tab.output("adk_request_input", "Oslo")
+        assert (await tab.answer()).text == "Sunny."
+        assert not await waits(later)
 
 
 # -- what is taken back -----------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("how", ["edit", "regenerate"])
-def test_nobody_waits_for_the_answers_to_calls_that_were_taken_back(how: str) -> None:
-    async def scenario() -> None:
-        store, sessions = MemoryStore(), CountedSessions()
-        calls = [call("pay", amount=5), call("where"), call("pick")]
-        tools = (Till().gated, client_tool(where), client_tool(pick, approve=True))
-        services: dict[str, Any] = {"record": store, "session_service": sessions}
-        async with conversation("Hi.", calls, "Never mind.", "On.", tools=tools, **services) as chat:
-            await chat.say("Hello.")
-            await chat.say("Do it.")
-            assert await waits(chat)
-            await (chat.edit("u2", "Do nothing.") if how == "edit" else chat.regenerate("u2"))
-            assert not await waits(chat)
-            records = (await store.read(CHAT)).records
-            assert [found.state for found in records] == [State.DENIED, State.DONE, State.DENIED]
-            assert records[0].reason == "what the user had said was taken back"
-            sessions.loads = 0
-            assert (await chat.say("And?")).text == "On."
-            assert sessions.loads == 0, "the session is owed nothing"
-
-    run(scenario)
+async def test_nobody_waits_for_the_answers_to_calls_that_were_taken_back(how: str) -> None:
+    store, sessions = MemoryStore(), CountedSessions()
+    calls = [call("pay", amount=5), call("where"), call("pick")]
+    tools = (Till().gated, client_tool(where), client_tool(pick, approve=True))
+    services: dict[str, Any] = {"record": store, "session_service": sessions}
+    async with conversation("Hi.", calls, "Never mind.", "On.", tools=tools, **services) as chat:
+        await chat.say("Hello.")
+        await chat.say("Do it.")
+        assert await waits(chat)
+        await (chat.edit("u2", "Do nothing.") if how == "edit" else chat.regenerate("u2"))
+        assert not await waits(chat)
+        records = (await store.read(CHAT)).records
+        assert [found.state for found in records] == [State.DENIED, State.DONE, State.DENIED]
+        assert records[0].reason == "what the user had said was taken back"
+        sessions.loads = 0
+        assert (await chat.say("And?")).text == "On."
+        assert sessions.loads == 0, "the session is owed nothing"
 
 
-def test_what_is_asked_before_a_turn_that_is_taken_back_goes_on_waiting() -> None:
-    async def scenario() -> None:
-        store = MemoryStore()
-        replies = [[call("pay", amount=5)], [call("pay", amount=6)], "Never mind."]
-        async with conversation(*replies, tools=(Till().gated,), record=store) as chat:
-            await chat.say("Pay 5.")
-            await chat.say("Pay 6.")
-            await chat.edit("u2", "No.")
-            assert await waits(chat)
-            states = [found.state for found in (await store.read(CHAT)).records]
-            assert states == [State.PENDING, State.DENIED]
-
-    run(scenario)
+async def test_what_is_asked_before_a_turn_that_is_taken_back_goes_on_waiting() -> None:
+    store = MemoryStore()
+    replies = [[call("pay", amount=5)], [call("pay", amount=6)], "Never mind."]
+    async with conversation(*replies, tools=(Till().gated,), record=store) as chat:
+        await chat.say("Pay 5.")
+        await chat.say("Pay 6.")
+        await chat.edit("u2", "No.")
+        assert await waits(chat)
+        states = [found.state for found in (await store.read(CHAT)).records]
+        assert states == [State.PENDING, State.DENIED]
 
 
 # -- live sessions ----------------------------------------------------------------------------------------------------
 
 
-def test_a_live_session_names_its_chat_and_says_that_it_waits() -> None:
-    async def scenario() -> None:
-        sessions = CountedSessions()
-        async with live_world([call("pay", amount=5)], "Paid.", tools=(Till().gated,), sessions=sessions) as world:
-            async with world.socket() as at:
-                await at.say("Pay five.")
-                assert await waits(world.chat)
-                at.decide("pay")
-                await at.answer()
-                assert not await waits(world.chat)
-            await world.run_ended()
-            sessions.loads = 0
-            assert [entry["title"] for entry in await world.chat.chats()] == ["Pay five."]
-            assert sessions.loads == 0
-
-    play(scenario)
+@pytest.mark.virtual_time
+async def test_a_live_session_names_its_chat_and_says_that_it_waits() -> None:
+    sessions = CountedSessions()
+    async with live_world([call("pay", amount=5)], "Paid.", tools=(Till().gated,), sessions=sessions) as world:
+        async with world.socket() as at:
+            await at.say("Pay five.")
+            assert await waits(world.chat)
+            at.decide("pay")
+            await at.answer()
+            assert not await waits(world.chat)
+        await world.run_ended()
+        sessions.loads = 0
+        assert [entry["title"] for entry in await world.chat.chats()] == ["Pay five."]
+        assert sessions.loads == 0
 
 
-def test_a_live_session_that_no_list_has_seen_has_its_title() -> None:
-    async def scenario() -> None:
-        sessions = CountedSessions()
-        async with live_world("Hello.", sessions=sessions) as world:
-            async with world.socket() as at:
-                await at.say("  Hello\n there ")
-            await world.run_ended()
-            sessions.loads = 0
-            assert [entry["title"] for entry in await world.chat.chats()] == ["Hello there"]
-            assert sessions.loads == 0
-
-    play(scenario)
+@pytest.mark.virtual_time
+async def test_a_live_session_that_no_list_has_seen_has_its_title() -> None:
+    sessions = CountedSessions()
+    async with live_world("Hello.", sessions=sessions) as world:
+        async with world.socket() as at:
+            await at.say("  Hello\n there ")
+        await world.run_ended()
+        sessions.loads = 0
+        assert [entry["title"] for entry in await world.chat.chats()] == ["Hello there"]
+        assert sessions.loads == 0

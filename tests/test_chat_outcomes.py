@@ -13,7 +13,6 @@ from adk_stream_protocol.adk.session import Chat
 from adk_stream_protocol.protocol.call_record import CallKey, CallRecord, ChatKey, State
 from adk_stream_protocol.store.base import Snapshot
 from adk_stream_protocol.store.memory import MemoryStore
-from support.conversations import run
 from support.pages import Clock
 from support.records import CHAT, paid, record
 from support.session_events import ASKS, answering, asking, calling, chat_with, empty_chat, pay
@@ -88,99 +87,75 @@ def live(*ids: str) -> list[Event]:
 # -- before the user's next words -------------------------------------------------------------------------------------
 
 
-def test_what_has_ended_and_was_not_told_is_told() -> None:
-    async def scenario() -> None:
-        at = Worker([*gated("1", "2", "3"), answering("2")], paid("1"), paid("2"), record("3"))
-        leased = await at.deliver()
-        assert await at.told() == [("1", {"paid": 5})]
-        assert leased.delivered == {FIRST, SECOND}
-
-    run(scenario)
+async def test_what_has_ended_and_was_not_told_is_told() -> None:
+    at = Worker([*gated("1", "2", "3"), answering("2")], paid("1"), paid("2"), record("3"))
+    leased = await at.deliver()
+    assert await at.told() == [("1", {"paid": 5})]
+    assert leased.delivered == {FIRST, SECOND}
 
 
-def test_a_call_that_ended_before_anybody_was_asked_is_told() -> None:
-    async def scenario() -> None:
-        at = Worker(live("1"), record("1", State.DENIED, approved=False, reason="the run ended"))
-        assert (await at.deliver()).delivered == {FIRST}
-        assert await at.told() == [("1", {"error": "This call was not run: the user denied it. Reason: the run ended"})]
-        parked = Worker(live("1"), record("1", State.DENIED, approved=False))
-        await parked.park()
-        assert await parked.asked() == []
-
-    run(scenario)
+async def test_a_call_that_ended_before_anybody_was_asked_is_told() -> None:
+    at = Worker(live("1"), record("1", State.DENIED, approved=False, reason="the run ended"))
+    assert (await at.deliver()).delivered == {FIRST}
+    assert await at.told() == [("1", {"error": "This call was not run: the user denied it. Reason: the run ended"})]
+    parked = Worker(live("1"), record("1", State.DENIED, approved=False))
+    await parked.park()
+    assert await parked.asked() == []
 
 
-def test_the_session_is_looked_at_only_if_it_is_owed_something() -> None:
-    async def scenario() -> None:
-        at = Worker(gated("1", "2"), paid("1"), record("2"))
-        leased = await at.hold()
-        await at.store.release(leased.lease, {FIRST})
-        lease, snapshot = await at.store.acquire(CHAT, 30)
-        assert lease is not None
-        leased = LeasedChat.taken(lease, snapshot)
-        await deliver_outcomes(at.store, at.chat, leased)
-        assert await at.told() == []
-        assert leased.delivered == set()
-
-    run(scenario)
+async def test_the_session_is_looked_at_only_if_it_is_owed_something() -> None:
+    at = Worker(gated("1", "2"), paid("1"), record("2"))
+    leased = await at.hold()
+    await at.store.release(leased.lease, {FIRST})
+    lease, snapshot = await at.store.acquire(CHAT, 30)
+    assert lease is not None
+    leased = LeasedChat.taken(lease, snapshot)
+    await deliver_outcomes(at.store, at.chat, leased)
+    assert await at.told() == []
+    assert leased.delivered == set()
 
 
-def test_a_chat_without_a_session_is_told_nothing() -> None:
-    async def scenario() -> None:
-        at = Worker(gated("1"), paid("1", approval_id="a1"))
-        leased = await at.hold()
-        await deliver_outcomes(at.store, empty_chat(), leased)
-        await leave_calls_pending(at.store, empty_chat(), leased)
-        assert leased.delivered == set()
-
-    run(scenario)
+async def test_a_chat_without_a_session_is_told_nothing() -> None:
+    at = Worker(gated("1"), paid("1", approval_id="a1"))
+    leased = await at.hold()
+    await deliver_outcomes(at.store, empty_chat(), leased)
+    await leave_calls_pending(at.store, empty_chat(), leased)
+    assert leased.delivered == set()
 
 
 @pytest.mark.parametrize("is_late", [False, True])
-def test_a_browser_that_has_not_answered_in_time_will_not_answer(is_late: bool) -> None:
-    async def scenario() -> None:
-        deadline = Clock().now + (0 if is_late else 1)
-        at = Worker(live("1"), browsers(browser_deadline=deadline))
-        leased = await at.deliver()
-        assert at.store.reads == 1
-        assert await at.states() == [leased.records[FIRST].state] == [State.EXPIRED if is_late else State.APPROVED]
-        assert await at.told() == ([("1", EXPIRED)] if is_late else [])
-
-    run(scenario)
+async def test_a_browser_that_has_not_answered_in_time_will_not_answer(is_late: bool) -> None:
+    deadline = Clock().now + (0 if is_late else 1)
+    at = Worker(live("1"), browsers(browser_deadline=deadline))
+    leased = await at.deliver()
+    assert at.store.reads == 1
+    assert await at.states() == [leased.records[FIRST].state] == [State.EXPIRED if is_late else State.APPROVED]
+    assert await at.told() == ([("1", EXPIRED)] if is_late else [])
 
 
-def test_a_person_may_still_learn_that_the_time_is_up() -> None:
-    async def scenario() -> None:
-        at = Worker(gated("1"), record(deadline=Clock().now - 1))
-        await at.deliver()
-        assert await at.states() == [State.PENDING]
-
-    run(scenario)
+async def test_a_person_may_still_learn_that_the_time_is_up() -> None:
+    at = Worker(gated("1"), record(deadline=Clock().now - 1))
+    await at.deliver()
+    assert await at.states() == [State.PENDING]
 
 
-def test_an_output_that_came_in_meanwhile_counts() -> None:
-    async def scenario() -> None:
-        at = Worker(live("1"), browsers(browser_deadline=Clock().now))
-        leased = await at.hold()
-        (old,) = (await at.store.read(CHAT)).records
-        done = browsers(state=State.DONE, result={"output": {"plays": 1}}, version=1)
-        assert await at.store.compare_and_set(old, done)
-        await deliver_outcomes(at.store, at.chat, leased)
-        assert await at.told() == [("1", {"plays": 1})]
-        assert leased.records[FIRST].state is State.DONE
-
-    run(scenario)
+async def test_an_output_that_came_in_meanwhile_counts() -> None:
+    at = Worker(live("1"), browsers(browser_deadline=Clock().now))
+    leased = await at.hold()
+    (old,) = (await at.store.read(CHAT)).records
+    done = browsers(state=State.DONE, result={"output": {"plays": 1}}, version=1)
+    assert await at.store.compare_and_set(old, done)
+    await deliver_outcomes(at.store, at.chat, leased)
+    assert await at.told() == [("1", {"plays": 1})]
+    assert leased.records[FIRST].state is State.DONE
 
 
-def test_a_call_that_is_gone_is_told_as_nothing() -> None:
-    async def scenario() -> None:
-        at = Worker(live("1"), browsers(browser_deadline=Clock().now))
-        leased = await at.hold()
-        await at.store.forget(leased.lease)
-        await deliver_outcomes(at.store, at.chat, leased)
-        assert await at.told() == []
-
-    run(scenario)
+async def test_a_call_that_is_gone_is_told_as_nothing() -> None:
+    at = Worker(live("1"), browsers(browser_deadline=Clock().now))
+    leased = await at.hold()
+    await at.store.forget(leased.lease)
+    await deliver_outcomes(at.store, at.chat, leased)
+    assert await at.told() == []
 
 
 # -- calls that nobody will answer ------------------------------------------------------------------------------------
@@ -197,80 +172,60 @@ def test_a_call_that_is_gone_is_told_as_nothing() -> None:
         (paid(), State.DONE),
     ],
 )
-def test_what_waits_is_refused_and_what_runs_is_not(found: CallRecord, state: State) -> None:
-    async def scenario() -> None:
-        store = MemoryStore(clock=Clock())
-        await store.add(found)
-        await refuse_call(store, CHAT, FIRST, "the user has left")
-        (refused,) = (await store.read(CHAT)).records
-        assert refused.state is state
-        if state is State.DENIED:
-            assert (refused.reason, refused.approved, refused.decided_by) == ("the user has left", False, "ann")
-            assert refused.decided_at == Clock().now
-        if found.executor == "browser" and state is State.DONE:
-            assert refused.result == {"error": "Not run: the user has left."}
-        await refuse_call(store, CHAT, SECOND, "there is no such call")
-
-    run(scenario)
+async def test_what_waits_is_refused_and_what_runs_is_not(found: CallRecord, state: State) -> None:
+    store = MemoryStore(clock=Clock())
+    await store.add(found)
+    await refuse_call(store, CHAT, FIRST, "the user has left")
+    (refused,) = (await store.read(CHAT)).records
+    assert refused.state is state
+    if state is State.DENIED:
+        assert (refused.reason, refused.approved, refused.decided_by) == ("the user has left", False, "ann")
+        assert refused.decided_at == Clock().now
+    if found.executor == "browser" and state is State.DONE:
+        assert refused.result == {"error": "Not run: the user has left."}
+    await refuse_call(store, CHAT, SECOND, "there is no such call")
 
 
 # -- the end of a live session ----------------------------------------------------------------------------------------
 
 
-def test_what_a_live_session_has_asked_is_left_as_request_mode_would() -> None:
-    async def scenario() -> None:
-        at = Worker(live("1"), record(approval_id="a1"))
-        leased = await at.park()
-        assert await at.asked() == ["a1"]
-        assert [id for id, _ in await at.told()] == ["1"]
-        assert leased.delivered == set()
-
-    run(scenario)
+async def test_what_a_live_session_has_asked_is_left_as_request_mode_would() -> None:
+    at = Worker(live("1"), record(approval_id="a1"))
+    leased = await at.park()
+    assert await at.asked() == ["a1"]
+    assert [id for id, _ in await at.told()] == ["1"]
+    assert leased.delivered == set()
 
 
-def test_results_that_were_held_back_are_told_while_a_sibling_waits() -> None:
-    async def scenario() -> None:
-        at = Worker(live("1", "2"), paid("1", approval_id="a1"), record("2", approval_id="a2"))
-        leased = await at.park()
-        assert await at.asked() == ["a2"]
-        assert sorted(id or "" for id, _ in await at.told()) == ["1", "2"]
-        assert ("1", {"paid": 5}) in await at.told()
-        assert leased.delivered == {FIRST}
-
-    run(scenario)
+async def test_results_that_were_held_back_are_told_while_a_sibling_waits() -> None:
+    at = Worker(live("1", "2"), paid("1", approval_id="a1"), record("2", approval_id="a2"))
+    leased = await at.park()
+    assert await at.asked() == ["a2"]
+    assert sorted(id or "" for id, _ in await at.told()) == ["1", "2"]
+    assert ("1", {"paid": 5}) in await at.told()
+    assert leased.delivered == {FIRST}
 
 
-def test_results_without_a_sibling_that_waits_are_left_to_whoever_goes_on() -> None:
-    async def scenario() -> None:
-        at = Worker([*live("1", "2"), answering("2")], paid("1", approval_id="a1"), record("2", approval_id="a2"))
-        leased = await at.park()
-        assert await at.asked() == ["a1"]
-        assert ("1", {"paid": 5}) not in await at.told()
-        assert leased.delivered == set()
-
-    run(scenario)
+async def test_results_without_a_sibling_that_waits_are_left_to_whoever_goes_on() -> None:
+    at = Worker([*live("1", "2"), answering("2")], paid("1", approval_id="a1"), record("2", approval_id="a2"))
+    leased = await at.park()
+    assert await at.asked() == ["a1"]
+    assert ("1", {"paid": 5}) not in await at.told()
+    assert leased.delivered == set()
 
 
-def test_what_was_told_is_not_told_again_and_what_is_approved_has_not_ended() -> None:
-    async def scenario() -> None:
-        at = Worker([*live("1", "2"), answering("1")], paid("1", approval_id="a1"), record("2", approval_id="a2"))
-        leased = await at.park()
-        assert ([id for id, _ in await at.told()], leased.delivered) == (["2"], set())
-        at = Worker(live("1"), record(state=State.APPROVED, approval_id="a1"))
-        leased = await at.park()
-        assert (await at.asked(), leased.delivered) == (["a1"], set())
-
-    run(scenario)
+async def test_what_was_told_is_not_told_again_and_what_is_approved_has_not_ended() -> None:
+    at = Worker([*live("1", "2"), answering("1")], paid("1", approval_id="a1"), record("2", approval_id="a2"))
+    leased = await at.park()
+    assert ([id for id, _ in await at.told()], leased.delivered) == (["2"], set())
+    at = Worker(live("1"), record(state=State.APPROVED, approval_id="a1"))
+    leased = await at.park()
+    assert (await at.asked(), leased.delivered) == (["a1"], set())
 
 
-def test_a_chat_in_which_no_live_session_has_asked_is_left_alone() -> None:
-    async def scenario() -> None:
-        questions = [
-            types.FunctionCall(id=f"q{id}", name=ASKS, args={"originalFunctionCall": {"id": id}}) for id in "12"
-        ]
-        together = calling(*questions, long_running_tool_ids={"q1", "q2"})
-        at = Worker([*live("1", "2"), together], paid("1"), record("2"))
-        leased = await at.park()
-        assert (await at.asked(), await at.told(), leased.delivered) == ([], [], set())
-
-    run(scenario)
+async def test_a_chat_in_which_no_live_session_has_asked_is_left_alone() -> None:
+    questions = [types.FunctionCall(id=f"q{id}", name=ASKS, args={"originalFunctionCall": {"id": id}}) for id in "12"]
+    together = calling(*questions, long_running_tool_ids={"q1", "q2"})
+    at = Worker([*live("1", "2"), together], paid("1"), record("2"))
+    leased = await at.park()
+    assert (await at.asked(), await at.told(), leased.delivered) == ([], [], set())

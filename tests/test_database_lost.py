@@ -15,7 +15,6 @@ from adk_stream_protocol.errors import StoreUnavailable
 from adk_stream_protocol.protocol.call_record import ChatKey, State
 from adk_stream_protocol.store.memory import MemoryStore
 from adk_stream_protocol.testing import Answer, call
-from support.conversations import run
 from support.pages import Clock, Page, page, results_told
 
 CHAT = ChatKey("helper", "ann", "c1")
@@ -92,60 +91,45 @@ def is_unknown(text: str) -> bool:
     return "unknown" in text
 
 
-def test_a_payment_during_which_the_database_was_lost_is_told_as_unknown() -> None:
-    async def scenario() -> None:
-        async with lost_database() as (at, _, _, _, _):
-            assert at.part("pay")["state"] == "output-error"
-            assert is_unknown(at.part("pay")["errorText"])
-
-    run(scenario)
+async def test_a_payment_during_which_the_database_was_lost_is_told_as_unknown() -> None:
+    async with lost_database() as (at, _, _, _, _):
+        assert at.part("pay")["state"] == "output-error"
+        assert is_unknown(at.part("pay")["errorText"])
 
 
-def test_nobody_is_told_to_try_again_a_payment_that_may_have_been_made() -> None:
-    async def scenario() -> None:
-        async with lost_database() as (_, answer, _, _, _):
-            told = [chunk for chunk in answer.chunks if chunk["type"].startswith("tool-")]
-            assert TRY_AGAIN not in str(told)
-            assert not answer.of_type("tool-output-available")
-
-    run(scenario)
+async def test_nobody_is_told_to_try_again_a_payment_that_may_have_been_made() -> None:
+    async with lost_database() as (_, answer, _, _, _):
+        told = [chunk for chunk in answer.chunks if chunk["type"].startswith("tool-")]
+        assert TRY_AGAIN not in str(told)
+        assert not answer.of_type("tool-output-available")
 
 
-def test_a_payment_during_which_the_database_was_lost_is_unknown_after_a_reload() -> None:
-    async def scenario() -> None:
-        async with lost_database() as (at, _, _, database, store):
-            database.is_down = False
-            store._clock.now += 60  # pyright: ignore
-            await at.chat.bridge.recover()
-            while at.chat.is_running:
-                await asyncio.sleep(0)
-            tab = await at.second_tab()
-            assert tab.part("pay")["state"] == "output-error"
-            assert is_unknown(tab.part("pay")["errorText"])
-
-    run(scenario)
+async def test_a_payment_during_which_the_database_was_lost_is_unknown_after_a_reload() -> None:
+    async with lost_database() as (at, _, _, database, store):
+        database.is_down = False
+        store._clock.now += 60  # pyright: ignore
+        await at.chat.bridge.recover()
+        while at.chat.is_running:
+            await asyncio.sleep(0)
+        tab = await at.second_tab()
+        assert tab.part("pay")["state"] == "output-error"
+        assert is_unknown(tab.part("pay")["errorText"])
 
 
-def test_a_payment_during_which_the_database_was_lost_is_unknown_to_the_model() -> None:
-    async def scenario() -> None:
-        async with lost_database() as (at, _, paid, database, store):
-            database.is_down = False
-            store._clock.now += 60  # pyright: ignore
-            answer = await at.chat.say("Did it work?")
-            assert answer.status == 200
-            assert is_unknown(str(results_told(at.chat.model)[-1]))
-            assert paid == [5]
-
-    run(scenario)
+async def test_a_payment_during_which_the_database_was_lost_is_unknown_to_the_model() -> None:
+    async with lost_database() as (at, _, paid, database, store):
+        database.is_down = False
+        store._clock.now += 60  # pyright: ignore
+        answer = await at.chat.say("Did it work?")
+        assert answer.status == 200
+        assert is_unknown(str(results_told(at.chat.model)[-1]))
+        assert paid == [5]
 
 
-def test_a_payment_during_which_the_database_was_lost_is_recorded_as_unknown() -> None:
-    async def scenario() -> None:
-        async with lost_database() as (at, _, _, database, store):
-            database.is_down = False
-            store._clock.now += 60  # pyright: ignore
-            await at.chat.say("Did it work?")
-            (record,) = (await store.read(CHAT)).records
-            assert record.state is State.UNKNOWN
-
-    run(scenario)
+async def test_a_payment_during_which_the_database_was_lost_is_recorded_as_unknown() -> None:
+    async with lost_database() as (at, _, _, database, store):
+        database.is_down = False
+        store._clock.now += 60  # pyright: ignore
+        await at.chat.say("Did it work?")
+        (record,) = (await store.read(CHAT)).records
+        assert record.state is State.UNKNOWN

@@ -11,9 +11,10 @@ from google.genai import types
 
 from adk_stream_protocol.protocol.call_record import State
 from adk_stream_protocol.testing import call
-from live.live_pages import play
 from support.pages import Page, Slow, Till
 from support.workers import answer_body, outputs, words_body, workers
+
+pytestmark = pytest.mark.virtual_time
 
 PAY = [call("pay", amount=5)]
 
@@ -64,187 +65,157 @@ async def write(tool_context: ToolContext) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("fails_at", ["list_artifact_keys", "delete_artifact"])
-def test_a_deletion_that_the_artifact_service_failed_can_be_repeated(fails_at: str) -> None:
-    async def scenario() -> None:
-        artifacts = Unsteady()
-        replies = [[call("write")], "Written.", PAY]
-        async with workers(*replies, tools=(write, Till().gated), artifact_service=artifacts) as staff:
-            at = staff.page()
-            await at.say("Write.")
-            await at.say("Pay.")
-            artifacts.fails_at = fails_at
-            assert [await delete(at), await delete(at)] == [500, 204]
-            assert await staff.records() == []
-            assert (await at.chat.request("GET", "/messages")).status_code == 404
-            assert await artifacts.list_artifact_keys(app_name="helper", user_id="ann", session_id="c1") == []
-
-    play(scenario)
+async def test_a_deletion_that_the_artifact_service_failed_can_be_repeated(fails_at: str) -> None:
+    artifacts = Unsteady()
+    replies = [[call("write")], "Written.", PAY]
+    async with workers(*replies, tools=(write, Till().gated), artifact_service=artifacts) as staff:
+        at = staff.page()
+        await at.say("Write.")
+        await at.say("Pay.")
+        artifacts.fails_at = fails_at
+        assert [await delete(at), await delete(at)] == [500, 204]
+        assert await staff.records() == []
+        assert (await at.chat.request("GET", "/messages")).status_code == 404
+        assert await artifacts.list_artifact_keys(app_name="helper", user_id="ann", session_id="c1") == []
 
 
-def test_a_deletion_that_the_sessions_failed_can_be_repeated() -> None:
-    async def scenario() -> None:
-        async with workers(PAY, tools=(Till().gated,), sessions=FailsToDelete()) as staff:
-            at = staff.page()
-            await at.say("Pay.")
-            assert [await delete(at), await delete(at)] == [500, 204]
-            assert await staff.records() == []
-            assert await delete(at) == 404
-
-    play(scenario)
+async def test_a_deletion_that_the_sessions_failed_can_be_repeated() -> None:
+    async with workers(PAY, tools=(Till().gated,), sessions=FailsToDelete()) as staff:
+        at = staff.page()
+        await at.say("Pay.")
+        assert [await delete(at), await delete(at)] == [500, 204]
+        assert await staff.records() == []
+        assert await delete(at) == 404
 
 
-def test_a_chat_whose_deletion_failed_can_be_used() -> None:
-    async def scenario() -> None:
-        artifacts = Unsteady()
-        async with workers("One.", "Two.", artifact_service=artifacts) as staff:
-            at = staff.page()
-            await at.say("Hello.")
-            artifacts.fails_at = "list_artifact_keys"
-            assert await delete(at) == 500
-            assert (await at.say("And?")).text == "Two."
-
-    play(scenario)
+async def test_a_chat_whose_deletion_failed_can_be_used() -> None:
+    artifacts = Unsteady()
+    async with workers("One.", "Two.", artifact_service=artifacts) as staff:
+        at = staff.page()
+        await at.say("Hello.")
+        artifacts.fails_at = "list_artifact_keys"
+        assert await delete(at) == 500
+        assert (await at.say("And?")).text == "Two."
 
 
 # -- alone in the chat ------------------------------------------------------------------------------------------------
 
 
-def test_words_that_come_during_a_deletion_are_told_to_wait() -> None:
-    async def scenario() -> None:
-        artifacts = Unsteady()
-        async with workers("One.", "Two.", artifact_service=artifacts) as staff:
-            at = staff.page()
-            await at.say("Hello.")
-            artifacts.is_slow = True
-            deleting = asyncio.create_task(delete(at))
-            await asyncio.sleep(1)
-            refused = await at.chat.post(words_body("And?"))
-            assert (refused.status, len(staff.model.requests)) == (409, 1)
-            assert await deleting == 204
-
-    play(scenario)
+async def test_words_that_come_during_a_deletion_are_told_to_wait() -> None:
+    artifacts = Unsteady()
+    async with workers("One.", "Two.", artifact_service=artifacts) as staff:
+        at = staff.page()
+        await at.say("Hello.")
+        artifacts.is_slow = True
+        deleting = asyncio.create_task(delete(at))
+        await asyncio.sleep(1)
+        refused = await at.chat.post(words_body("And?"))
+        assert (refused.status, len(staff.model.requests)) == (409, 1)
+        assert await deleting == 204
 
 
 @pytest.mark.parametrize("where", ["here", "on another worker"])
-def test_what_is_said_after_a_deletion_is_kept(where: str) -> None:
-    async def scenario() -> None:
-        artifacts, till = Unsteady(), Till()
-        replies = [PAY, [call("pay", amount=6)], "Paid."]
-        async with workers(*replies, tools=(till.gated,), artifact_service=artifacts) as staff:
-            at = staff.page()
-            await at.say("Pay.")
-            artifacts.is_slow = True
-            deleting = asyncio.create_task(delete(at))
-            await asyncio.sleep(1)
-            again = Page((at if where == "here" else staff.page()).chat)
-            body = words_body("Pay 6.")
+async def test_what_is_said_after_a_deletion_is_kept(where: str) -> None:
+    artifacts, till = Unsteady(), Till()
+    replies = [PAY, [call("pay", amount=6)], "Paid."]
+    async with workers(*replies, tools=(till.gated,), artifact_service=artifacts) as staff:
+        at = staff.page()
+        await at.say("Pay.")
+        artifacts.is_slow = True
+        deleting = asyncio.create_task(delete(at))
+        await asyncio.sleep(1)
+        again = Page((at if where == "here" else staff.page()).chat)
+        body = words_body("Pay 6.")
+        answer = await again.chat.post(body)
+        while answer.status == 409:
+            await asyncio.sleep(0.5)
             answer = await again.chat.post(body)
-            while answer.status == 409:
-                await asyncio.sleep(0.5)
-                answer = await again.chat.post(body)
-            assert deleting.done()
-            again.read(answer)
-            assert [record.arguments for record in await staff.records()] == [{"amount": 6}]
-            again.decide("pay")
-            assert (await again.answer()).text == "Paid."
-            assert till.paid == [6]
-
-    play(scenario)
+        assert deleting.done()
+        again.read(answer)
+        assert [record.arguments for record in await staff.records()] == [{"amount": 6}]
+        again.decide("pay")
+        assert (await again.answer()).text == "Paid."
+        assert till.paid == [6]
 
 
-def test_an_answer_that_comes_during_a_deletion_runs_nothing() -> None:
-    async def scenario() -> None:
-        artifacts, till = Unsteady(), Till()
-        async with workers(PAY, tools=(till.gated,), artifact_service=artifacts) as staff:
-            at = staff.page()
-            await at.say("Pay.")
-            at.decide("pay")
-            artifacts.is_slow = True
-            deleting = asyncio.create_task(delete(at))
-            await asyncio.sleep(1)
-            answer = await at.chat.post(answer_body(at))
-            assert answer.status in (200, 404)
-            assert outputs(answer) == []
-            assert await deleting == 204
-            assert till.paid == []
-            assert await staff.records() == []
-
-    play(scenario)
+async def test_an_answer_that_comes_during_a_deletion_runs_nothing() -> None:
+    artifacts, till = Unsteady(), Till()
+    async with workers(PAY, tools=(till.gated,), artifact_service=artifacts) as staff:
+        at = staff.page()
+        await at.say("Pay.")
+        at.decide("pay")
+        artifacts.is_slow = True
+        deleting = asyncio.create_task(delete(at))
+        await asyncio.sleep(1)
+        answer = await at.chat.post(answer_body(at))
+        assert answer.status in (200, 404)
+        assert outputs(answer) == []
+        assert await deleting == 204
+        assert till.paid == []
+        assert await staff.records() == []
 
 
 # -- while a tool runs ------------------------------------------------------------------------------------------------
 
 
-def test_a_deletion_waits_for_a_tool_that_has_begun_and_the_trail_ends_with_it() -> None:
-    async def scenario() -> None:
-        slow = Slow()
-        async with workers(PAY, "Paid.", tools=(slow.gated,)) as staff:
-            at = staff.page()
-            await at.say("Pay.")
-            at.decide("pay")
-            answering = asyncio.create_task(at.answer())
-            await slow.started.wait()
-            deleting = asyncio.create_task(delete(at))
-            await asyncio.sleep(30)
-            assert not deleting.done()
-            slow.go_on.set()
-            assert await deleting == 204
-            assert outputs(await answering) == [{"paid": 5}]
-            assert [entry.state for entry in await staff.trail()][-1] == State.DONE
-            assert await staff.records() == []
-
-    play(scenario)
+async def test_a_deletion_waits_for_a_tool_that_has_begun_and_the_trail_ends_with_it() -> None:
+    slow = Slow()
+    async with workers(PAY, "Paid.", tools=(slow.gated,)) as staff:
+        at = staff.page()
+        await at.say("Pay.")
+        at.decide("pay")
+        answering = asyncio.create_task(at.answer())
+        await slow.started.wait()
+        deleting = asyncio.create_task(delete(at))
+        await asyncio.sleep(30)
+        assert not deleting.done()
+        slow.go_on.set()
+        assert await deleting == 204
+        assert outputs(await answering) == [{"paid": 5}]
+        assert [entry.state for entry in await staff.trail()][-1] == State.DONE
+        assert await staff.records() == []
 
 
-def test_a_deletion_waits_also_for_a_tool_that_nobody_approved() -> None:
-    async def scenario() -> None:
-        slow = Slow()
-        async with workers(PAY, "Paid.", tools=(FunctionTool(slow.pay),)) as staff:
-            at = staff.page()
-            saying = asyncio.create_task(at.say("Pay."))
-            await slow.started.wait()
-            deleting = asyncio.create_task(delete(at))
-            await asyncio.sleep(3)
-            slow.go_on.set()
-            assert await deleting == 204
-            assert outputs(await saying) == [{"paid": 5}]
-
-    play(scenario)
+async def test_a_deletion_waits_also_for_a_tool_that_nobody_approved() -> None:
+    slow = Slow()
+    async with workers(PAY, "Paid.", tools=(FunctionTool(slow.pay),)) as staff:
+        at = staff.page()
+        saying = asyncio.create_task(at.say("Pay."))
+        await slow.started.wait()
+        deleting = asyncio.create_task(delete(at))
+        await asyncio.sleep(3)
+        slow.go_on.set()
+        assert await deleting == 204
+        assert outputs(await saying) == [{"paid": 5}]
 
 
-def test_a_deletion_on_another_worker_leaves_a_running_tool_alone() -> None:
-    async def scenario() -> None:
-        slow = Slow()
-        async with workers(PAY, "Paid.", tools=(slow.gated,)) as staff:
-            at, other = staff.page(), staff.page()
-            await at.say("Pay.")
-            at.decide("pay")
-            answering = asyncio.create_task(at.answer())
-            await slow.started.wait()
-            assert await delete(other) == 409
-            slow.go_on.set()
-            answer = await answering
-            assert (outputs(answer), answer.text) == ([{"paid": 5}], "Paid.")
-            assert [entry.state for entry in await staff.trail()][-1] == State.DONE
-            await at.is_what_a_reload_shows()
-
-    play(scenario)
+async def test_a_deletion_on_another_worker_leaves_a_running_tool_alone() -> None:
+    slow = Slow()
+    async with workers(PAY, "Paid.", tools=(slow.gated,)) as staff:
+        at, other = staff.page(), staff.page()
+        await at.say("Pay.")
+        at.decide("pay")
+        answering = asyncio.create_task(at.answer())
+        await slow.started.wait()
+        assert await delete(other) == 409
+        slow.go_on.set()
+        answer = await answering
+        assert (outputs(answer), answer.text) == ([{"paid": 5}], "Paid.")
+        assert [entry.state for entry in await staff.trail()][-1] == State.DONE
+        await at.is_what_a_reload_shows()
 
 
-def test_a_deletion_on_another_worker_waits_for_a_run_that_ends_soon() -> None:
-    async def scenario() -> None:
-        slow = Slow()
-        async with workers(PAY, "Paid.", tools=(slow.gated,)) as staff:
-            at, other = staff.page(), staff.page()
-            await at.say("Pay.")
-            at.decide("pay")
-            answering = asyncio.create_task(at.answer())
-            await slow.started.wait()
-            deleting = asyncio.create_task(delete(other))
-            await asyncio.sleep(1)
-            slow.go_on.set()
-            assert (await answering).text == "Paid."
-            assert await deleting == 204
-            assert [entry.state for entry in await staff.trail()][-1] == State.DONE
-
-    play(scenario)
+async def test_a_deletion_on_another_worker_waits_for_a_run_that_ends_soon() -> None:
+    slow = Slow()
+    async with workers(PAY, "Paid.", tools=(slow.gated,)) as staff:
+        at, other = staff.page(), staff.page()
+        await at.say("Pay.")
+        at.decide("pay")
+        answering = asyncio.create_task(at.answer())
+        await slow.started.wait()
+        deleting = asyncio.create_task(delete(other))
+        await asyncio.sleep(1)
+        slow.go_on.set()
+        assert (await answering).text == "Paid."
+        assert await deleting == 204
+        assert [entry.state for entry in await staff.trail()][-1] == State.DONE

@@ -64,59 +64,52 @@ def test_an_example_serves_its_users_and_nobody_else(
         assert "called ann" in str(model.requests[0].config.system_instruction)
 
 
-def test_the_example_payment_is_made_once_after_its_approval(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_the_example_payment_is_made_once_after_its_approval(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.chdir(tmp_path)
     example = load(EXAMPLES[4])
     put_scripted_model(example.bridge, [call("pay", amount=5, recipient="Bob")], "Paid.")
 
-    async def scenario() -> None:
-        client = ChatClient(example.app, headers={"x-user": "ann"})
-        asked = await client.send("Pay Bob 5")
-        assert asked.of_type("data-adk-approval")[0]["data"]["hint"] == "Send 5 to Bob?"
-        paid = await client.approve(asked)
-        assert paid.text == "Paid."
-        again = await client.approve(asked)
-        outputs = [answer.of_type("tool-output-available")[0]["output"] for answer in (paid, again)]
-        assert outputs[0] == outputs[1]
-        await example.bridge.aclose()
-
-    asyncio.run(scenario())
+    client = ChatClient(example.app, headers={"x-user": "ann"})
+    asked = await client.send("Pay Bob 5")
+    assert asked.of_type("data-adk-approval")[0]["data"]["hint"] == "Send 5 to Bob?"
+    paid = await client.approve(asked)
+    assert paid.text == "Paid."
+    again = await client.approve(asked)
+    outputs = [answer.of_type("tool-output-available")[0]["output"] for answer in (paid, again)]
+    assert outputs[0] == outputs[1]
+    await example.bridge.aclose()
 
 
-def test_the_example_audit_tells_who_approved_what_to_those_who_may_know(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_the_example_audit_tells_who_approved_what_to_those_who_may_know(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AUDIT_TOKEN", "secret")
     example = load(EXAMPLES[7])
     put_scripted_model(example.bridge, [call("pay", amount=5, recipient="Bob")], "Paid.")
 
-    async def scenario() -> None:
-        client = ChatClient(example.app, chat_id="c1", headers={"x-user": "ann"})
-        await client.approve(await client.send("Pay Bob 5"))
-        async with httpx.AsyncClient(transport=httpx.ASGITransport(example.app), base_url="http://localhost") as http:
-            assert (await http.get("/audit/ann/c1")).status_code == 403
-            auditor = {"authorization": "Bearer secret"}
-            trail = (await http.get("/audit/ann/c1", headers=auditor)).json()
-            assert [step["state"] for step in trail] == ["pending", "approved", "claimed", "started", "done"]
-            assert [step["arguments"] for step in trail] == [{"amount": 5, "recipient": "Bob"}, *[None] * 4]
-            assert trail[1]["by"] == "ann"
-            assert (await http.get("/audit/bob/c1", headers=auditor)).json() == []
-            assert (await http.delete("/api/chat/c1", headers={"x-user": "ann"})).status_code == 204
-            assert (await http.get("/audit/ann/c1", headers=auditor)).json() == trail
-        await example.bridge.aclose()
-
-    asyncio.run(scenario())
+    client = ChatClient(example.app, chat_id="c1", headers={"x-user": "ann"})
+    await client.approve(await client.send("Pay Bob 5"))
+    async with httpx.AsyncClient(transport=httpx.ASGITransport(example.app), base_url="http://localhost") as http:
+        assert (await http.get("/audit/ann/c1")).status_code == 403
+        auditor = {"authorization": "Bearer secret"}
+        trail = (await http.get("/audit/ann/c1", headers=auditor)).json()
+        assert [step["state"] for step in trail] == ["pending", "approved", "claimed", "started", "done"]
+        assert [step["arguments"] for step in trail] == [{"amount": 5, "recipient": "Bob"}, *[None] * 4]
+        assert trail[1]["by"] == "ann"
+        assert (await http.get("/audit/bob/c1", headers=auditor)).json() == []
+        assert (await http.delete("/api/chat/c1", headers={"x-user": "ann"})).status_code == 204
+        assert (await http.get("/audit/ann/c1", headers=auditor)).json() == trail
+    await example.bridge.aclose()
 
 
-def test_the_example_browser_tools_get_their_outputs() -> None:
+async def test_the_example_browser_tools_get_their_outputs() -> None:
     example = load(EXAMPLES[5])
     put_scripted_model(example.bridge, [call("get_location")], "In Oslo.")
 
-    async def scenario() -> None:
-        client = ChatClient(example.app, headers={"x-user": "ann"})
-        freed = await client.approve(await client.send("Where am I?"))
-        assert (await client.output(freed, {"latitude": "north"})).status == 422
-        assert (await client.output(freed, {"latitude": 59.9, "longitude": 10.7})).text == "In Oslo."
-
-    asyncio.run(scenario())
+    client = ChatClient(example.app, headers={"x-user": "ann"})
+    freed = await client.approve(await client.send("Where am I?"))
+    assert (await client.output(freed, {"latitude": "north"})).status == 422
+    assert (await client.output(freed, {"latitude": 59.9, "longitude": 10.7})).text == "In Oslo."
 
 
 def test_the_example_test_passes() -> None:
@@ -127,29 +120,23 @@ def test_every_example_is_tested_here() -> None:
     assert [path.name[:2] for path in EXAMPLES] == ["01", "02", "03", "04", "05", "06", "07", "08"]
 
 
-def test_the_code_of_the_readme_serves_a_turn() -> None:
+async def test_the_code_of_the_readme_serves_a_turn() -> None:
     blocks = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), re.S)
     assert len(blocks) == 1
     names: dict[str, Any] = {"root_agent": LlmAgent(name="helper", model=ScriptedModel(["Hello."]))}
     exec(blocks[0], names)
 
-    async def scenario() -> None:
-        assert (await ChatClient(names["app"], headers={"x-user": "ann"}).send("hi")).text == "Hello."
-
-    asyncio.run(scenario())
+    assert (await ChatClient(names["app"], headers={"x-user": "ann"}).send("hi")).text == "Hello."
 
 
-def test_the_live_example_asks_before_it_sends_money() -> None:
+async def test_the_live_example_asks_before_it_sends_money() -> None:
     example = load(next(path for path in EXAMPLES if path.name.startswith("07")))
     example.agent.model = ScriptedLiveModel([[call("send_money", amount=5, recipient="Bob")], "Sent."], family="2.5")
 
-    async def scenario() -> None:
-        async with live_socket(example.app) as nobody:
-            assert await nobody.until(lambda: nobody.close_code) == 1008
-        async with live_socket(example.app, headers={"cookie": "session=ann"}) as client:
-            asked = await client.say("Send Bob 5 dollars")
-            told = await client.decide(asked, approved=True)
-            assert (told.types[1], told.text) == ("tool-output-available", "Sent.")
-        await example.bridge.aclose()
-
-    asyncio.run(scenario())
+    async with live_socket(example.app) as nobody:
+        assert await nobody.until(lambda: nobody.close_code) == 1008
+    async with live_socket(example.app, headers={"cookie": "session=ann"}) as client:
+        asked = await client.say("Send Bob 5 dollars")
+        told = await client.decide(asked, approved=True)
+        assert (told.types[1], told.text) == ("tool-output-available", "Sent.")
+    await example.bridge.aclose()

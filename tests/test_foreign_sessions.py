@@ -10,7 +10,7 @@ from google.adk.events import Event
 from google.adk.sessions import InMemorySessionService, Session
 
 from adk_stream_protocol.testing import ScriptedModel
-from support.conversations import conversation, run
+from support.conversations import conversation
 
 
 class SessionsOfOthersRaise(InMemorySessionService):
@@ -38,32 +38,26 @@ def observed(response: httpx.Response) -> tuple[int, bytes, list[tuple[bytes, by
         ("GET", "/files/a.png", 404),
     ],
 )
-def test_a_foreign_chat_looks_like_none(method: str, path: str, status: int) -> None:
-    async def scenario() -> None:
-        async with conversation("Hello.", session_service=SessionsOfOthersRaise()) as chat:
-            await chat.say("hi")
-            eve = chat.of(user="eve")
-            foreign, none = await eve.request(method, path), await eve.of(chat_id="c9").request(method, path)
-            assert observed(foreign) == observed(none)
-            assert foreign.status_code == status
-            assert len(await chat.messages()) == 2
-
-    run(scenario)
+async def test_a_foreign_chat_looks_like_none(method: str, path: str, status: int) -> None:
+    async with conversation("Hello.", session_service=SessionsOfOthersRaise()) as chat:
+        await chat.say("hi")
+        eve = chat.of(user="eve")
+        foreign, none = await eve.request(method, path), await eve.of(chat_id="c9").request(method, path)
+        assert observed(foreign) == observed(none)
+        assert foreign.status_code == status
+        assert len(await chat.messages()) == 2
 
 
 @pytest.mark.parametrize("again", [False, True])
-def test_a_turn_in_a_foreign_chat_says_nothing_of_it(again: bool, caplog: pytest.LogCaptureFixture) -> None:
-    async def scenario() -> None:
-        async with conversation("Hello.", "Never.", session_service=SessionsOfOthersRaise()) as chat:
-            answer = await chat.say("hi")
-            eve = chat.of(user="eve")
-            got = await (eve.regenerate("u1", answer.message_id) if again else eve.say("hi"))
-            assert (got.status, got.types[-1]) == (200, "error")
-            assert "belong" not in got.raw
-            assert "eve" not in got.raw
-            assert len(chat.model.requests) == 1
-
-    run(scenario)
+async def test_a_turn_in_a_foreign_chat_says_nothing_of_it(again: bool, caplog: pytest.LogCaptureFixture) -> None:
+    async with conversation("Hello.", "Never.", session_service=SessionsOfOthersRaise()) as chat:
+        answer = await chat.say("hi")
+        eve = chat.of(user="eve")
+        got = await (eve.regenerate("u1", answer.message_id) if again else eve.say("hi"))
+        assert (got.status, got.types[-1]) == (200, "error")
+        assert "belong" not in got.raw
+        assert "eve" not in got.raw
+        assert len(chat.model.requests) == 1
 
 
 class BrokenSessions(InMemorySessionService):
@@ -71,12 +65,9 @@ class BrokenSessions(InMemorySessionService):
         return Session.model_validate({"id": 7})  # raises a kind of ValueError
 
 
-def test_a_session_that_cannot_be_read_is_no_session_that_is_missing() -> None:
-    async def scenario() -> None:
-        async with conversation("Hello.", session_service=BrokenSessions()) as chat:
-            assert (await chat.request("GET", "/messages")).status_code == 500
-
-    run(scenario)
+async def test_a_session_that_cannot_be_read_is_no_session_that_is_missing() -> None:
+    async with conversation("Hello.", session_service=BrokenSessions()) as chat:
+        assert (await chat.request("GET", "/messages")).status_code == 500
 
 
 # -- a chat that is deleted while it is taken back --------------------------------------------------------------------
@@ -103,39 +94,33 @@ class DeletedWhileReading(InMemorySessionService):
 
 @pytest.mark.parametrize("how", ["edit", "regenerate", "regenerate by id"])
 @pytest.mark.parametrize("at", range(1, 5))
-def test_to_take_back_a_chat_that_is_deleted_meanwhile_is_no_failure_of_ours(how: str, at: int) -> None:
-    async def scenario() -> None:
-        sessions = DeletedWhileReading()
-        agent = LlmAgent(name="helper", model=ScriptedModel(["Hello."] * 3))
-        async with conversation(agent=agent, session_service=sessions) as chat:
-            answer = await chat.say("hi")
-            sessions.at = at
-            match how:
-                case "edit":
-                    got = await chat.edit("u1", "Hello?")
-                case "regenerate":
-                    got = await chat.regenerate("u1", answer.message_id)
-                case _:
-                    named = {"id": "c1", "trigger": "regenerate-message", "messageId": answer.message_id}
-                    got = await chat.post(named)
-            assert got.status in (200, 404)
-            sessions.at = None
-            assert (await chat.say("hi again")).text == "Hello."
-
-    run(scenario)
+async def test_to_take_back_a_chat_that_is_deleted_meanwhile_is_no_failure_of_ours(how: str, at: int) -> None:
+    sessions = DeletedWhileReading()
+    agent = LlmAgent(name="helper", model=ScriptedModel(["Hello."] * 3))
+    async with conversation(agent=agent, session_service=sessions) as chat:
+        answer = await chat.say("hi")
+        sessions.at = at
+        match how:
+            case "edit":
+                got = await chat.edit("u1", "Hello?")
+            case "regenerate":
+                got = await chat.regenerate("u1", answer.message_id)
+            case _:
+                named = {"id": "c1", "trigger": "regenerate-message", "messageId": answer.message_id}
+                got = await chat.post(named)
+        assert got.status in (200, 404)
+        sessions.at = None
+        assert (await chat.say("hi again")).text == "Hello."
 
 
 @pytest.mark.parametrize("rounds", range(5))
-def test_edits_and_deletions_at_the_same_time_are_answered_properly(rounds: int) -> None:
-    async def scenario() -> None:
-        async with conversation(*["Hello."] * 20) as chat:
-            await chat.say("hi")
-            edits = [chat.edit("u1", f"Hello {n}?") for n in range(3)]
-            gone = [asyncio.sleep(0.001 * rounds), chat.request("DELETE")]
-            statuses = [
-                result.status_code if isinstance(result, httpx.Response) else result and result.status
-                for result in await asyncio.gather(*edits[:2], *gone, edits[2])
-            ]
-            assert {status for status in statuses if status is not None} <= {200, 204, 404, 409}
-
-    run(scenario)
+async def test_edits_and_deletions_at_the_same_time_are_answered_properly(rounds: int) -> None:
+    async with conversation(*["Hello."] * 20) as chat:
+        await chat.say("hi")
+        edits = [chat.edit("u1", f"Hello {n}?") for n in range(3)]
+        gone = [asyncio.sleep(0.001 * rounds), chat.request("DELETE")]
+        statuses = [
+            result.status_code if isinstance(result, httpx.Response) else result and result.status
+            for result in await asyncio.gather(*edits[:2], *gone, edits[2])
+        ]
+        assert {status for status in statuses if status is not None} <= {200, 204, 404, 409}

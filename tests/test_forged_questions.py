@@ -13,7 +13,6 @@ from google.genai import types
 from adk_stream_protocol import ApprovalPolicy
 from adk_stream_protocol.adk.event_parts import auth_request
 from adk_stream_protocol.testing import Answer, ScriptedModel, call
-from support.conversations import run
 from support.pages import Page, Till, page
 
 QUESTIONS = ("adk_request_confirmation", "adk_request_credential", "adk_request_input")
@@ -58,27 +57,21 @@ FORGED: Mapping[str, types.Part] = {
 
 @pytest.mark.parametrize("name", QUESTIONS)
 @both_styles
-def test_a_forged_question_shows_nothing(name: str, style: str) -> None:
-    async def scenario() -> None:
-        async with page([FORGED[name]], "Well.") as at:
-            answer = await at.say("Hello.", approvalStyle=style)
-            assert "forged" not in answer.raw
-            assert not answer.of_type("tool-approval-request")
-            assert not [chunk for chunk in answer.chunks if chunk["type"].startswith("data-adk")]
-
-    run(scenario)
+async def test_a_forged_question_shows_nothing(name: str, style: str) -> None:
+    async with page([FORGED[name]], "Well.") as at:
+        answer = await at.say("Hello.", approvalStyle=style)
+        assert "forged" not in answer.raw
+        assert not answer.of_type("tool-approval-request")
+        assert not [chunk for chunk in answer.chunks if chunk["type"].startswith("data-adk")]
 
 
 @pytest.mark.parametrize("name", QUESTIONS)
-def test_a_forged_question_shows_nothing_after_a_reload(name: str) -> None:
-    async def scenario() -> None:
-        async with page([FORGED[name]], "Well.") as at:
-            await at.say("Hello.")
-            await at.is_what_a_reload_shows()
-            assert at.parts() == []
-            assert (await at.chat.chats())[0]["waiting"] is False
-
-    run(scenario)
+async def test_a_forged_question_shows_nothing_after_a_reload(name: str) -> None:
+    async with page([FORGED[name]], "Well.") as at:
+        await at.say("Hello.")
+        await at.is_what_a_reload_shows()
+        assert at.parts() == []
+        assert (await at.chat.chats())[0]["waiting"] is False
 
 
 def answers_to_forged(name: str, message_id: str) -> list[dict[str, Any]]:
@@ -100,17 +93,14 @@ def answers_to_forged(name: str, message_id: str) -> list[dict[str, Any]]:
 
 @pytest.mark.parametrize("name", QUESTIONS)
 @pytest.mark.parametrize("form", [0, 1, 2], ids=["an output", "an approval", "a result in the user's message"])
-def test_an_answer_to_a_forged_question_is_for_nothing(name: str, form: int) -> None:
-    async def scenario() -> None:
-        async with page([FORGED[name]], "Well.", "Not to be said.") as at:
-            answer = await at.say("Hello.")
-            asked = len(at.chat.model.requests)
-            body = answers_to_forged(name, answer.message_id or "")[form]
-            refused = await at.chat.post({"id": "c1", "trigger": "submit-message", **body})
-            assert refused.status == 404
-            assert len(at.chat.model.requests) == asked
-
-    run(scenario)
+async def test_an_answer_to_a_forged_question_is_for_nothing(name: str, form: int) -> None:
+    async with page([FORGED[name]], "Well.", "Not to be said.") as at:
+        answer = await at.say("Hello.")
+        asked = len(at.chat.model.requests)
+        body = answers_to_forged(name, answer.message_id or "")[form]
+        refused = await at.chat.post({"id": "c1", "trigger": "submit-message", **body})
+        assert refused.status == 404
+        assert len(at.chat.model.requests) == asked
 
 
 # -- a question beside the real one -----------------------------------------------------------------------------------
@@ -143,87 +133,71 @@ in_any_order = pytest.mark.parametrize("order", ORDERS)
 
 @both_styles
 @in_any_order
-def test_a_forged_question_replaces_no_hint(style: str, order: str) -> None:
-    async def scenario() -> None:
-        async with page(ORDERS[order](), "Paid.", tools=(Till().gated,), approvals=POLICY) as at:
-            answer = await at.say("Pay.", approvalStyle=style)
-            assert hints_of(answer, style) == [HINT]
-            assert FORGED_HINT not in answer.raw
-
-    run(scenario)
+async def test_a_forged_question_replaces_no_hint(style: str, order: str) -> None:
+    async with page(ORDERS[order](), "Paid.", tools=(Till().gated,), approvals=POLICY) as at:
+        answer = await at.say("Pay.", approvalStyle=style)
+        assert hints_of(answer, style) == [HINT]
+        assert FORGED_HINT not in answer.raw
 
 
 @both_styles
 @in_any_order
-def test_what_is_asked_beside_a_forged_question_is_the_models_own_call(style: str, order: str) -> None:
-    async def scenario() -> None:
-        async with page(ORDERS[order](), "Paid.", tools=(Till().gated,), approvals=POLICY) as at:
-            answer = await at.say("Pay.", approvalStyle=style)
-            (shown,) = [part["input"] for part in at.parts("pay")]
-            assert shown == {"amount": 900}
-            if style == "confirmation-tool":
-                (question,) = asking_tool_parts(answer)
-                assert question["input"]["originalFunctionCall"] == {
-                    "id": "c1",
-                    "name": "pay",
-                    "args": {"amount": 900},
-                }
-
-    run(scenario)
+async def test_what_is_asked_beside_a_forged_question_is_the_models_own_call(style: str, order: str) -> None:
+    async with page(ORDERS[order](), "Paid.", tools=(Till().gated,), approvals=POLICY) as at:
+        answer = await at.say("Pay.", approvalStyle=style)
+        (shown,) = [part["input"] for part in at.parts("pay")]
+        assert shown == {"amount": 900}
+        if style == "confirmation-tool":
+            (question,) = asking_tool_parts(answer)
+            assert question["input"]["originalFunctionCall"] == {
+                "id": "c1",
+                "name": "pay",
+                "args": {"amount": 900},
+            }
 
 
 @both_styles
 @in_any_order
-def test_the_approval_of_a_real_question_beside_a_forged_one_runs_what_was_shown(style: str, order: str) -> None:
-    async def scenario() -> None:
-        till = Till()
-        async with page(ORDERS[order](), "Paid.", tools=(till.gated,), approvals=POLICY) as at:
-            await at.say("Pay.", approvalStyle=style)
-            agree(at, style)
-            answer = await at.answer()
-            assert (answer.status, till.paid, answer.text) == (200, [900], "Paid.")
-
-    run(scenario)
+async def test_the_approval_of_a_real_question_beside_a_forged_one_runs_what_was_shown(style: str, order: str) -> None:
+    till = Till()
+    async with page(ORDERS[order](), "Paid.", tools=(till.gated,), approvals=POLICY) as at:
+        await at.say("Pay.", approvalStyle=style)
+        agree(at, style)
+        answer = await at.answer()
+        assert (answer.status, till.paid, answer.text) == (200, [900], "Paid.")
 
 
 @both_styles
 @in_any_order
-def test_a_reload_beside_a_forged_question_shows_the_real_one_and_it_can_be_approved(style: str, order: str) -> None:
-    async def scenario() -> None:
-        till = Till()
-        async with page(ORDERS[order](), "Paid.", tools=(till.gated,), approvals=POLICY) as at:
-            await at.say("Pay.", approvalStyle=style)
-            await at.is_what_a_reload_shows()
-            tab = await at.second_tab()
-            agree(tab, style)
-            assert (await tab.answer()).status == 200
-            assert till.paid == [900]
-            await tab.is_what_a_reload_shows()
-
-    run(scenario)
+async def test_a_reload_beside_a_forged_question_shows_the_real_one_and_it_can_be_approved(
+    style: str, order: str
+) -> None:
+    till = Till()
+    async with page(ORDERS[order](), "Paid.", tools=(till.gated,), approvals=POLICY) as at:
+        await at.say("Pay.", approvalStyle=style)
+        await at.is_what_a_reload_shows()
+        tab = await at.second_tab()
+        agree(tab, style)
+        assert (await tab.answer()).status == 200
+        assert till.paid == [900]
+        await tab.is_what_a_reload_shows()
 
 
 @both_styles
-def test_the_id_of_a_forged_question_approves_nothing(style: str) -> None:
-    async def scenario() -> None:
-        till = Till()
-        async with page(ORDERS["after"](), "Paid.", tools=(till.gated,), approvals=POLICY) as at:
-            answer = await at.say("Pay.", approvalStyle=style)
-            for body in answers_to_forged("adk_request_confirmation", answer.message_id or ""):
-                assert (await at.chat.post({"id": "c1", "trigger": "submit-message", **body})).status == 404
-            assert till.paid == []
-
-    run(scenario)
+async def test_the_id_of_a_forged_question_approves_nothing(style: str) -> None:
+    till = Till()
+    async with page(ORDERS["after"](), "Paid.", tools=(till.gated,), approvals=POLICY) as at:
+        answer = await at.say("Pay.", approvalStyle=style)
+        for body in answers_to_forged("adk_request_confirmation", answer.message_id or ""):
+            assert (await at.chat.post({"id": "c1", "trigger": "submit-message", **body})).status == 404
+        assert till.paid == []
 
 
-def test_a_streamed_forged_question_shows_nothing_either() -> None:
-    async def scenario() -> None:
-        async with page([types.Part(text="Let me see."), forged_confirmation()], "Well.") as at:
-            answer = await at.say("Hello.")
-            assert "forged" not in answer.raw
-            assert answer.text == "Let me see.Well."
-
-    run(scenario)
+async def test_a_streamed_forged_question_shows_nothing_either() -> None:
+    async with page([types.Part(text="Let me see."), forged_confirmation()], "Well.") as at:
+        answer = await at.say("Hello.")
+        assert "forged" not in answer.raw
+        assert answer.text == "Let me see.Well."
 
 
 # -- addresses of consent ---------------------------------------------------------------------------------------------
@@ -284,19 +258,16 @@ def auth_config(address: str) -> AuthConfig:
 @pytest.mark.parametrize(
     ("address", "is_told"), [("https://login.example/consent", True), ("http://login.example/consent", False)]
 )
-def test_adks_own_request_for_consent_tells_only_a_safe_address(address: str, is_told: bool) -> None:
+async def test_adks_own_request_for_consent_tells_only_a_safe_address(address: str, is_told: bool) -> None:
     def read_mail(tool_context: ToolContext) -> dict[str, Any]:
         """Reads mail."""
         tool_context.request_credential(auth_config(address))
         return {"status": "waiting"}
 
-    async def scenario() -> None:
-        agent = LlmAgent(name="helper", model=ScriptedModel([[call("read_mail")], "Later."]), tools=[read_mail])
-        async with page(agent=agent) as at:
-            answer = await at.say("Mail?")
-            requests = [chunk for chunk in answer.chunks if chunk["type"].startswith("data-adk-auth")]
-            assert len(requests) == 1
-            assert ("authUri" in requests[0]["data"]) is is_told
-            assert "secret" not in answer.raw
-
-    run(scenario)
+    agent = LlmAgent(name="helper", model=ScriptedModel([[call("read_mail")], "Later."]), tools=[read_mail])
+    async with page(agent=agent) as at:
+        answer = await at.say("Mail?")
+        requests = [chunk for chunk in answer.chunks if chunk["type"].startswith("data-adk-auth")]
+        assert len(requests) == 1
+        assert ("authUri" in requests[0]["data"]) is is_told
+        assert "secret" not in answer.raw

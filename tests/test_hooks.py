@@ -13,7 +13,9 @@ from adk_stream_protocol import ChatBridge, NotFound
 from adk_stream_protocol.testing import Answer, ChatClient
 from support.apps import app_of, bridge_with, model_of
 from support.asgi import exchange
-from transports.live_apps import Reader, answers_for_ever, live_app, play
+from transports.live_apps import Reader, answers_for_ever, live_app
+
+pytestmark = pytest.mark.virtual_time
 
 SECRET = "token-4711"
 INTERNAL = {"code": "internal", "message": "The server failed. Try again."}
@@ -110,15 +112,12 @@ def test_user_id_may_refuse_with_a_status_and_words_of_its_own(hook: Any, caplog
 
 
 @pytest.mark.parametrize("user_id", [lambda _: 7, raising(HTTPException(403)), raising(ValueError(SECRET))])
-def test_a_socket_is_not_opened_for_any_of_them(user_id: Any) -> None:
-    async def scenario() -> None:
-        async with live_app(answers_for_ever, user_id=user_id) as live:
-            client = Reader()
-            async with live.socket(client=client):
-                await client.until(lambda: client.close_code)
-            assert (client.accepted, client.close_code) == (False, 1008)
-
-    play(scenario)
+async def test_a_socket_is_not_opened_for_any_of_them(user_id: Any) -> None:
+    async with live_app(answers_for_ever, user_id=user_id) as live:
+        client = Reader()
+        async with live.socket(client=client):
+            await client.until(lambda: client.close_code)
+        assert (client.accepted, client.close_code) == (False, 1008)
 
 
 # -- what a turn runs with --------------------------------------------------------------------------------------------

@@ -89,87 +89,72 @@ def kept_by(store: Any, lost: list[Lease] | None = None) -> LeaseKeeper:
     return LeaseKeeper(store, LEASE_S, (lost if lost is not None else []).append)
 
 
-def test_one_thread_keeps_all_leases_from_the_first_to_the_end() -> None:
-    async def scenario() -> None:
-        store = Database()
-        keeper = kept_by(store)
-        assert threads() == 0
-        first, second = await leased(store), await leased(store, OTHER)
-        keeper.keep(first)
-        keeper.keep(second)
-        assert threads() == 1
-        assert store.other is None  # nothing is due yet
-        await until(lambda: store.other is not None and len(store.other.renewed_in) >= 4)
-        keeper.let_go(first)
-        keeper.let_go(second)
-        assert threads() == 1
-        assert store.other is not None
-        assert set(store.other.renewed_in) == {LEASES}
-        assert not store.other.is_closed
-        await keeper.aclose()
-        assert (store.renewed_in, store.is_closed, store.other.is_closed) == ([], False, True)
-        await until(lambda: threads() == 0)
-
-    run(scenario)
+async def test_one_thread_keeps_all_leases_from_the_first_to_the_end() -> None:
+    store = Database()
+    keeper = kept_by(store)
+    assert threads() == 0
+    first, second = await leased(store), await leased(store, OTHER)
+    keeper.keep(first)
+    keeper.keep(second)
+    assert threads() == 1
+    assert store.other is None  # nothing is due yet
+    await until(lambda: store.other is not None and len(store.other.renewed_in) >= 4)
+    keeper.let_go(first)
+    keeper.let_go(second)
+    assert threads() == 1
+    assert store.other is not None
+    assert set(store.other.renewed_in) == {LEASES}
+    assert not store.other.is_closed
+    await keeper.aclose()
+    assert (store.renewed_in, store.is_closed, store.other.is_closed) == ([], False, True)
+    await until(lambda: threads() == 0)
 
 
-def test_a_store_that_gives_itself_is_not_closed() -> None:
-    async def scenario() -> None:
-        store = Store()
-        keeper = kept_by(store)
-        keeper.keep(await leased(store))
-        await until(lambda: store.renewed_in)
-        await keeper.aclose()
-        assert not store.is_closed
-
-    run(scenario)
+async def test_a_store_that_gives_itself_is_not_closed() -> None:
+    store = Store()
+    keeper = kept_by(store)
+    keeper.keep(await leased(store))
+    await until(lambda: store.renewed_in)
+    await keeper.aclose()
+    assert not store.is_closed
 
 
-def test_a_keeper_without_leases_is_closed_at_once() -> None:
-    async def scenario() -> None:
-        keeper = kept_by(Store())
-        await keeper.aclose()
-        await keeper.aclose()
-        assert threads() == 0
-
-    run(scenario)
+async def test_a_keeper_without_leases_is_closed_at_once() -> None:
+    keeper = kept_by(Store())
+    await keeper.aclose()
+    await keeper.aclose()
+    assert threads() == 0
 
 
-def test_leases_that_are_held_at_the_end_run_out() -> None:
-    async def scenario() -> None:
-        store = Store()
-        keeper = kept_by(store)
-        lease = await leased(store)
-        keeper.keep(lease)
-        await keeper.aclose()
-        keeper.let_go(lease)
-        await asyncio.sleep(LEASE_S)
-        assert store.renewed_in == []
-        await leased(store)
-
-    run(scenario)
+async def test_leases_that_are_held_at_the_end_run_out() -> None:
+    store = Store()
+    keeper = kept_by(store)
+    lease = await leased(store)
+    keeper.keep(lease)
+    await keeper.aclose()
+    keeper.let_go(lease)
+    await asyncio.sleep(LEASE_S)
+    assert store.renewed_in == []
+    await leased(store)
 
 
-def test_what_is_lost_is_told_in_the_bridges_loop() -> None:
-    async def scenario() -> None:
-        told: list[tuple[Lease, str]] = []
-        store = Store()
-        keeper = LeaseKeeper(store, LEASE_S, lambda lease: told.append((lease, threading.current_thread().name)))
-        lost, kept = await leased(store), await leased(store, OTHER)
-        keeper.keep(lost)
-        keeper.keep(kept)
-        await store.release(lost)
-        await until(lambda: len(told) >= 2)
-        assert set(told) == {(lost, threading.current_thread().name)}
-        keeper.let_go(lost)
-        await asyncio.sleep(LEASE_S)
-        told.clear()
-        await asyncio.sleep(LEASE_S)
-        assert told == []
-        assert (await store.acquire(OTHER, LEASE_S)).lease is None
-        await keeper.aclose()
-
-    run(scenario)
+async def test_what_is_lost_is_told_in_the_bridges_loop() -> None:
+    told: list[tuple[Lease, str]] = []
+    store = Store()
+    keeper = LeaseKeeper(store, LEASE_S, lambda lease: told.append((lease, threading.current_thread().name)))
+    lost, kept = await leased(store), await leased(store, OTHER)
+    keeper.keep(lost)
+    keeper.keep(kept)
+    await store.release(lost)
+    await until(lambda: len(told) >= 2)
+    assert set(told) == {(lost, threading.current_thread().name)}
+    keeper.let_go(lost)
+    await asyncio.sleep(LEASE_S)
+    told.clear()
+    await asyncio.sleep(LEASE_S)
+    assert told == []
+    assert (await store.acquire(OTHER, LEASE_S)).lease is None
+    await keeper.aclose()
 
 
 class Brittle(Store):
@@ -229,16 +214,13 @@ def test_a_silent_loop_is_told_of_once(monkeypatch: pytest.MonkeyPatch, caplog: 
 # -- how it ends ------------------------------------------------------------------------------------------------------
 
 
-def test_a_drain_ends_the_thread() -> None:
-    async def scenario() -> None:
-        here = worker(MemoryStore())
-        running = Running(here, await begun(here))
-        assert threads() == 1
-        await here.drain(1)
-        assert running.told == ["drain"]
-        await until(lambda: threads() == 0)
-
-    run(scenario)
+async def test_a_drain_ends_the_thread() -> None:
+    here = worker(MemoryStore())
+    running = Running(here, await begun(here))
+    assert threads() == 1
+    await here.drain(1)
+    assert running.told == ["drain"]
+    await until(lambda: threads() == 0)
 
 
 def test_a_store_that_does_not_answer_holds_up_no_shutdown(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -264,20 +246,17 @@ def test_a_store_that_does_not_answer_holds_up_no_shutdown(monkeypatch: pytest.M
     asyncio.run(until(lambda: threads() == 0))
 
 
-def test_a_thread_that_cannot_be_started_leaves_no_chat_busy(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_thread_that_cannot_be_started_leaves_no_chat_busy(monkeypatch: pytest.MonkeyPatch) -> None:
     def fails(_: object) -> None:
         raise RuntimeError("can't start new thread")
 
-    async def scenario() -> None:
-        here = worker(MemoryStore())
-        with monkeypatch.context() as patch:
-            patch.setattr(lease_keeper, "run_in_a_thread", fails)
-            with pytest.raises(RuntimeError, match="thread"):
-                await here.begin(CHAT)
-        await here.end(await begun(here))
-        await here.drain(1)
-
-    run(scenario)
+    here = worker(MemoryStore())
+    with monkeypatch.context() as patch:
+        patch.setattr(lease_keeper, "run_in_a_thread", fails)
+        with pytest.raises(RuntimeError, match="thread"):
+            await here.begin(CHAT)
+    await here.end(await begun(here))
+    await here.drain(1)
 
 
 @pytest.mark.parametrize("is_held", [True, False])

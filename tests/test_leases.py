@@ -14,45 +14,41 @@ from support.leases import Running, Store, approved, begun, logged, worker
 from support.records import CHAT, record
 from support.virtual_time import run
 
+pytestmark = pytest.mark.virtual_time
+
 KEY = CallKey("i1", "1")
 
 
 # -- taking a chat ----------------------------------------------------------------------------------------------------
 
 
-def test_a_chat_has_one_run_here_and_everywhere() -> None:
-    async def scenario() -> None:
-        store = Store()
-        here, there = worker(store), worker(store)
-        leased = await begun(here)
-        assert (leased.key, CHAT in here, CHAT in there, list(here)) == (CHAT, True, False, [])
-        assert await here.begin(CHAT) is None
-        assert await there.begin(CHAT) is None
-        assert CHAT not in there
-        running = Running(here, leased)
-        assert (here.get(CHAT), list(here)) == (running, [running])
-        await here.end(leased)
-        assert (CHAT in here, here.get(CHAT)) == (False, None)
-        await there.end(await begun(there))
-
-    run(scenario())
+async def test_a_chat_has_one_run_here_and_everywhere() -> None:
+    store = Store()
+    here, there = worker(store), worker(store)
+    leased = await begun(here)
+    assert (leased.key, CHAT in here, CHAT in there, list(here)) == (CHAT, True, False, [])
+    assert await here.begin(CHAT) is None
+    assert await there.begin(CHAT) is None
+    assert CHAT not in there
+    running = Running(here, leased)
+    assert (here.get(CHAT), list(here)) == (running, [running])
+    await here.end(leased)
+    assert (CHAT in here, here.get(CHAT)) == (False, None)
+    await there.end(await begun(there))
 
 
-def test_changes_are_written_whoever_has_the_chat() -> None:
-    async def scenario() -> None:
-        store = Store()
-        here = worker(store)
-        await store.add(record("1"))
-        await store.add(record("2"))
-        first, second = (await store.read(CHAT)).records
-        leased = await here.begin(CHAT, [(first, call_record.decide(first, by="ann", approved=True, now=0))])
-        assert leased is not None
-        assert leased.records[KEY].state is State.APPROVED
-        assert await here.begin(CHAT, [(second, call_record.decide(second, by="ann", approved=True, now=0))]) is None
-        assert [found.state for found in (await store.read(CHAT)).records] == [State.APPROVED] * 2
-        await here.end(leased)
-
-    run(scenario())
+async def test_changes_are_written_whoever_has_the_chat() -> None:
+    store = Store()
+    here = worker(store)
+    await store.add(record("1"))
+    await store.add(record("2"))
+    first, second = (await store.read(CHAT)).records
+    leased = await here.begin(CHAT, [(first, call_record.decide(first, by="ann", approved=True, now=0))])
+    assert leased is not None
+    assert leased.records[KEY].state is State.APPROVED
+    assert await here.begin(CHAT, [(second, call_record.decide(second, by="ann", approved=True, now=0))]) is None
+    assert [found.state for found in (await store.read(CHAT)).records] == [State.APPROVED] * 2
+    await here.end(leased)
 
 
 @pytest.mark.parametrize(
@@ -67,17 +63,14 @@ def test_changes_are_written_whoever_has_the_chat() -> None:
         (record(), State.PENDING),
     ],
 )
-def test_what_a_lost_run_has_left_is_put_in_order(left: CallRecord, state: State) -> None:
-    async def scenario() -> None:
-        store = Store()
-        await store.add(left)
-        here = worker(store)
-        leased = await begun(here)
-        assert store.reads == 1
-        assert leased.records[KEY].state is (await store.the_call()).state is state
-        await here.end(leased)
-
-    run(scenario())
+async def test_what_a_lost_run_has_left_is_put_in_order(left: CallRecord, state: State) -> None:
+    store = Store()
+    await store.add(left)
+    here = worker(store)
+    leased = await begun(here)
+    assert store.reads == 1
+    assert leased.records[KEY].state is (await store.the_call()).state is state
+    await here.end(leased)
 
 
 @pytest.mark.parametrize("place", ["acquire", "set"])
@@ -106,103 +99,85 @@ class Late(Store):
         return acquired
 
 
-def test_a_lease_that_is_gone_at_once_is_none() -> None:
-    async def scenario() -> None:
-        store = Late()
-        await store.add(record(state=State.STARTED, lease_token="lost"))
-        here = worker(store)
-        assert await here.begin(CHAT) is None
-        assert CHAT not in here
-        assert (await store.the_call()).state is State.STARTED
-        assert (await store.acquire(CHAT, 1)).lease is not None
-
-    run(scenario())
+async def test_a_lease_that_is_gone_at_once_is_none() -> None:
+    store = Late()
+    await store.add(record(state=State.STARTED, lease_token="lost"))
+    here = worker(store)
+    assert await here.begin(CHAT) is None
+    assert CHAT not in here
+    assert (await store.the_call()).state is State.STARTED
+    assert (await store.acquire(CHAT, 1)).lease is not None
 
 
 # -- waiting for a chat -----------------------------------------------------------------------------------------------
 
 
-def test_whoever_waits_gets_the_chat_when_it_is_free() -> None:
-    async def scenario() -> None:
-        store = Store()
-        here = worker(store)
-        leased = await begun(here)
-        waiting = [asyncio.create_task(here.wait_for(CHAT, frozenset())) for _ in range(3)]
-        await asyncio.sleep(5)
-        assert store.acquired == 1
-        for _ in range(3):
-            await here.end(leased)
-            (done,), _ = await asyncio.wait(waiting, return_when="FIRST_COMPLETED")
-            waiting.remove(done)
-            leased = done.result()
-            assert isinstance(leased, LeasedChat)
+async def test_whoever_waits_gets_the_chat_when_it_is_free() -> None:
+    store = Store()
+    here = worker(store)
+    leased = await begun(here)
+    waiting = [asyncio.create_task(here.wait_for(CHAT, frozenset())) for _ in range(3)]
+    await asyncio.sleep(5)
+    assert store.acquired == 1
+    for _ in range(3):
         await here.end(leased)
-        assert store.acquired == 4
-        assert here._queues == {}  # pyright: ignore[reportPrivateUsage]
-
-    run(scenario())
-
-
-def test_a_chat_of_another_worker_is_looked_at_less_and_less() -> None:
-    async def scenario() -> None:
-        store = Store()
-        here, there = worker(store), worker(store)
-        leased = await begun(there)
-        waiting = asyncio.create_task(here.wait_for(CHAT, frozenset()))
-        await asyncio.sleep(5.6)
-        # at 0, 0.05, 0.15, 0.35, 0.75, 1.55, 2.55, 3.55, 4.55 and 5.55
-        assert store.acquired == 1 + 10
-        await there.end(leased)
-        found = await waiting
-        assert asyncio.get_running_loop().time() == pytest.approx(6.55)
-        assert isinstance(found, LeasedChat)
-        await here.end(found)
-
-    run(scenario())
+        (done,), _ = await asyncio.wait(waiting, return_when="FIRST_COMPLETED")
+        waiting.remove(done)
+        leased = done.result()
+        assert isinstance(leased, LeasedChat)
+    await here.end(leased)
+    assert store.acquired == 4
+    assert here._queues == {}  # pyright: ignore[reportPrivateUsage]
 
 
-def test_a_run_is_ended_before_its_chat_is_taken_over() -> None:
-    async def scenario() -> None:
-        here = worker(Store())
-        running = Running(here, await begun(here))
-        leased = await here.take_over(CHAT, 5)
-        assert leased is not None
-        assert (running.told, asyncio.get_running_loop().time()) == (["stop"], pytest.approx(1))
-        await here.end(leased)
+async def test_a_chat_of_another_worker_is_looked_at_less_and_less() -> None:
+    store = Store()
+    here, there = worker(store), worker(store)
+    leased = await begun(there)
+    waiting = asyncio.create_task(here.wait_for(CHAT, frozenset()))
+    await asyncio.sleep(5.6)
+    # at 0, 0.05, 0.15, 0.35, 0.75, 1.55, 2.55, 3.55, 4.55 and 5.55
+    assert store.acquired == 1 + 10
+    await there.end(leased)
+    found = await waiting
+    assert asyncio.get_running_loop().time() == pytest.approx(6.55)
+    assert isinstance(found, LeasedChat)
+    await here.end(found)
 
-    run(scenario())
+
+async def test_a_run_is_ended_before_its_chat_is_taken_over() -> None:
+    here = worker(Store())
+    running = Running(here, await begun(here))
+    leased = await here.take_over(CHAT, 5)
+    assert leased is not None
+    assert (running.told, asyncio.get_running_loop().time()) == (["stop"], pytest.approx(1))
+    await here.end(leased)
 
 
-def test_a_turn_that_is_about_to_start_here_is_waited_for_as_long_as_it_takes() -> None:
-    async def scenario() -> None:
-        here = worker(Store())
-        first = await begun(here)
-        waiting = asyncio.create_task(here.take_over(CHAT, 1))
-        await asyncio.sleep(5)
-        assert not waiting.done()
-        await here.end(first)
-        leased = await waiting
-        assert leased is not None
-        assert asyncio.get_running_loop().time() == pytest.approx(5, abs=0.1)
-        await here.end(leased)
-
-    run(scenario())
+async def test_a_turn_that_is_about_to_start_here_is_waited_for_as_long_as_it_takes() -> None:
+    here = worker(Store())
+    first = await begun(here)
+    waiting = asyncio.create_task(here.take_over(CHAT, 1))
+    await asyncio.sleep(5)
+    assert not waiting.done()
+    await here.end(first)
+    leased = await waiting
+    assert leased is not None
+    assert asyncio.get_running_loop().time() == pytest.approx(5, abs=0.1)
+    await here.end(leased)
 
 
 @pytest.mark.parametrize("lets_go", [False, True])
-def test_another_workers_chat_is_waited_for_a_while(lets_go: bool) -> None:
-    async def scenario() -> None:
-        store = Store()
-        here, there = worker(store), worker(store)
-        first = await begun(there)
-        waiting = asyncio.create_task(here.take_over(CHAT, 1))
-        await asyncio.sleep(0.9)
-        assert not waiting.done()
-        if lets_go:
-            await there.end(first)
-        leased = await waiting
-        assert (leased is not None) is lets_go
-        assert asyncio.get_running_loop().time() == pytest.approx(1, abs=0.1)
-        await (here if leased else there).end(leased or first)
-
-    run(scenario())
+async def test_another_workers_chat_is_waited_for_a_while(lets_go: bool) -> None:
+    store = Store()
+    here, there = worker(store), worker(store)
+    first = await begun(there)
+    waiting = asyncio.create_task(here.take_over(CHAT, 1))
+    await asyncio.sleep(0.9)
+    assert not waiting.done()
+    if lets_go:
+        await there.end(first)
+    leased = await waiting
+    assert (leased is not None) is lets_go
+    assert asyncio.get_running_loop().time() == pytest.approx(1, abs=0.1)
+    await (here if leased else there).end(leased or first)

@@ -15,6 +15,8 @@ from support.leases import LEASE_S, Running, Store, approved, begun, ended, logg
 from support.records import CHAT, record
 from support.virtual_time import run
 
+pytestmark = pytest.mark.virtual_time
+
 OTHER = ChatKey("helper", "ann", "c2")
 KEY = CallKey("i1", "1")
 NOT_TAKEN_UP = "This call was not run: the server failed before it began."
@@ -24,35 +26,29 @@ TAKEN_BACK = "This call was not run: what the user had said was taken back."
 # -- giving it back ---------------------------------------------------------------------------------------------------
 
 
-def test_a_lease_is_given_back_once_with_what_was_delivered() -> None:
-    async def scenario() -> None:
-        store = Store()
-        await store.add(record())
-        here = worker(store)
-        first = await begun(here)
-        first.delivered.add(KEY)
-        await here.end(first)
-        assert (await store.the_call()).delivered is True
-        second = await begun(here)
-        await here.end(first)
-        assert here.get(CHAT) is None
-        assert CHAT in here
-        await here.end(second)
-
-    run(scenario())
+async def test_a_lease_is_given_back_once_with_what_was_delivered() -> None:
+    store = Store()
+    await store.add(record())
+    here = worker(store)
+    first = await begun(here)
+    first.delivered.add(KEY)
+    await here.end(first)
+    assert (await store.the_call()).delivered is True
+    second = await begun(here)
+    await here.end(first)
+    assert here.get(CHAT) is None
+    assert CHAT in here
+    await here.end(second)
 
 
-def test_the_gate_lets_nothing_through_after_the_end() -> None:
-    async def scenario() -> None:
-        store, policy = Store(), ApprovalPolicy()
-        gate = ApprovalGate(store, policy, LEASE_S)
-        here = ChatLeases(store, gate, policy, LEASE_S)
-        leased = await begun(here)
-        assert gate._leased == {CHAT: leased}  # pyright: ignore[reportPrivateUsage]
-        await here.end(leased)
-        assert gate._leased == {}  # pyright: ignore[reportPrivateUsage]
-
-    run(scenario())
+async def test_the_gate_lets_nothing_through_after_the_end() -> None:
+    store, policy = Store(), ApprovalPolicy()
+    gate = ApprovalGate(store, policy, LEASE_S)
+    here = ChatLeases(store, gate, policy, LEASE_S)
+    leased = await begun(here)
+    assert gate._leased == {CHAT: leased}  # pyright: ignore[reportPrivateUsage]
+    await here.end(leased)
+    assert gate._leased == {}  # pyright: ignore[reportPrivateUsage]
 
 
 def test_a_lease_that_cannot_be_given_back_runs_out(caplog: pytest.LogCaptureFixture) -> None:
@@ -85,85 +81,70 @@ def told(found: CallRecord) -> Any:
         (record(), State.PENDING),
     ],
 )
-def test_nobody_does_later_what_a_run_should_have_done(left: CallRecord, state: State) -> None:
-    async def scenario() -> None:
-        store = Store()
-        await store.add(left)
-        here = worker(store)
-        leased = await begun(here)
-        await here.end_run(ended(leased, frozenset({CallKey("i1", "9"), KEY})))
-        assert store.reads == 1
-        found = await store.the_call()
-        assert found.state is leased.records[KEY].state is state
-        assert told(found) == (NOT_TAKEN_UP if state is State.FAILED else None)
-        assert CHAT not in here
-
-    run(scenario())
+async def test_nobody_does_later_what_a_run_should_have_done(left: CallRecord, state: State) -> None:
+    store = Store()
+    await store.add(left)
+    here = worker(store)
+    leased = await begun(here)
+    await here.end_run(ended(leased, frozenset({CallKey("i1", "9"), KEY})))
+    assert store.reads == 1
+    found = await store.the_call()
+    assert found.state is leased.records[KEY].state is state
+    assert told(found) == (NOT_TAKEN_UP if state is State.FAILED else None)
+    assert CHAT not in here
 
 
-def test_calls_that_are_left_to_the_next_holder_stay_as_they_are() -> None:
-    async def scenario() -> None:
-        store = Store()
-        await store.add(approved())
-        await store.add(record("2"))
-        here = worker(store)
-        leased = await begun(here)
-        leased.leaves_calls = True
-        leased.unasked.add(CallKey("i1", "2"))
-        await here.end_run(ended(leased, frozenset({KEY})))
-        assert [found.state for found in (await store.read(CHAT)).records] == [State.APPROVED, State.PENDING]
-        assert CHAT not in here
-
-    run(scenario())
+async def test_calls_that_are_left_to_the_next_holder_stay_as_they_are() -> None:
+    store = Store()
+    await store.add(approved())
+    await store.add(record("2"))
+    here = worker(store)
+    leased = await begun(here)
+    leased.leaves_calls = True
+    leased.unasked.add(CallKey("i1", "2"))
+    await here.end_run(ended(leased, frozenset({KEY})))
+    assert [found.state for found in (await store.read(CHAT)).records] == [State.APPROVED, State.PENDING]
+    assert CHAT not in here
 
 
-def test_a_run_that_has_ended_settles_nothing_any_more() -> None:
-    async def scenario() -> None:
-        store = Store()
-        await store.add(approved())
-        here = worker(store)
-        first = await begun(here)
-        await here.end(first)
-        second = await begun(here)
-        await here.end_run(ended(first, frozenset({KEY})))
-        assert (await store.the_call()).state is State.APPROVED
-        await here.end(second)
-
-    run(scenario())
+async def test_a_run_that_has_ended_settles_nothing_any_more() -> None:
+    store = Store()
+    await store.add(approved())
+    here = worker(store)
+    first = await begun(here)
+    await here.end(first)
+    second = await begun(here)
+    await here.end_run(ended(first, frozenset({KEY})))
+    assert (await store.the_call()).state is State.APPROVED
+    await here.end(second)
 
 
-def test_what_was_recorded_and_never_asked_is_denied() -> None:
-    async def scenario() -> None:
-        store = Store()
-        await store.add(record("1"))
-        await store.add(record("2"))
-        here = worker(store)
-        leased = await begun(here)
-        leased.unasked.add(KEY)
-        await here.end_run(ended(leased, frozenset()))
-        denied, asked = (await store.read(CHAT)).records
-        assert (denied.state, denied.approved, denied.decided_by) == (State.DENIED, False, "ann")
-        assert denied.reason == "the run ended before anybody was asked"
-        assert leased.records[KEY].state is State.DENIED
-        assert asked.state is State.PENDING
-
-    run(scenario())
+async def test_what_was_recorded_and_never_asked_is_denied() -> None:
+    store = Store()
+    await store.add(record("1"))
+    await store.add(record("2"))
+    here = worker(store)
+    leased = await begun(here)
+    leased.unasked.add(KEY)
+    await here.end_run(ended(leased, frozenset()))
+    denied, asked = (await store.read(CHAT)).records
+    assert (denied.state, denied.approved, denied.decided_by) == (State.DENIED, False, "ann")
+    assert denied.reason == "the run ended before anybody was asked"
+    assert leased.records[KEY].state is State.DENIED
+    assert asked.state is State.PENDING
 
 
-def test_calls_that_a_rewind_took_back_are_given_up() -> None:
-    async def scenario() -> None:
-        store = Store()
-        await store.add(approved(call_id="1"))
-        await store.add(approved(call_id="2"))
-        here = worker(store)
-        leased = await begun(here)
-        await here.calls.take_back(leased, frozenset({KEY}))
-        kept, gone = (await store.read(CHAT)).records
-        assert (kept.state, gone.state, told(gone)) == (State.APPROVED, State.FAILED, TAKEN_BACK)
-        assert gone.result == {"response": {"error": TAKEN_BACK}, "state": {}}
-        await here.end(leased)
-
-    run(scenario())
+async def test_calls_that_a_rewind_took_back_are_given_up() -> None:
+    store = Store()
+    await store.add(approved(call_id="1"))
+    await store.add(approved(call_id="2"))
+    here = worker(store)
+    leased = await begun(here)
+    await here.calls.take_back(leased, frozenset({KEY}))
+    kept, gone = (await store.read(CHAT)).records
+    assert (kept.state, gone.state, told(gone)) == (State.APPROVED, State.FAILED, TAKEN_BACK)
+    assert gone.result == {"response": {"error": TAKEN_BACK}, "state": {}}
+    await here.end(leased)
 
 
 def test_a_call_that_cannot_be_settled_does_not_hold_up_the_others(caplog: pytest.LogCaptureFixture) -> None:
@@ -181,50 +162,44 @@ def test_a_call_that_cannot_be_settled_does_not_hold_up_the_others(caplog: pytes
     assert logged(caplog) == ["call 1 was not settled: ConnectionError"]
 
 
-def test_a_call_that_somebody_else_has_is_left_to_them(caplog: pytest.LogCaptureFixture) -> None:
-    async def scenario() -> None:
-        store = Store()
-        await store.add(approved())
-        here, there = worker(store), worker(store)
-        leased = await begun(here)
-        store.fails_at = {"renew"}
-        await asyncio.sleep(LEASE_S + 1)
-        other = await begun(there)
-        caplog.clear()
-        await here.end_run(ended(leased, frozenset({KEY})))
-        assert (await store.the_call()).state is State.APPROVED
-        assert logged(caplog) == []
-        await there.end(other)
-
-    run(scenario())
+async def test_a_call_that_somebody_else_has_is_left_to_them(caplog: pytest.LogCaptureFixture) -> None:
+    store = Store()
+    await store.add(approved())
+    here, there = worker(store), worker(store)
+    leased = await begun(here)
+    store.fails_at = {"renew"}
+    await asyncio.sleep(LEASE_S + 1)
+    other = await begun(there)
+    caplog.clear()
+    await here.end_run(ended(leased, frozenset({KEY})))
+    assert (await store.the_call()).state is State.APPROVED
+    assert logged(caplog) == []
+    await there.end(other)
 
 
 # -- keeping it -------------------------------------------------------------------------------------------------------
 
 
-def test_leases_are_renewed_while_there_are_any() -> None:
-    async def scenario() -> None:
-        store = Store()
-        here, there = worker(store), worker(store)
-        first, second = await begun(here), await begun(here, OTHER)
-        await asyncio.sleep(LEASE_S + 1)
-        assert store.renewed == 6
-        await here.end(first)
-        await asyncio.sleep(LEASE_S)
-        assert store.renewed == 9
-        assert await there.begin(OTHER) is None
-        await here.end(second)
-        third = await begun(here)
-        await asyncio.sleep(2)
-        await here.end(third)
-        third = await begun(here)
-        await asyncio.sleep(LEASE_S / 3 - 1)
-        assert store.renewed == 9
-        await asyncio.sleep(2)
-        assert store.renewed == 10
-        await here.end(third)
-
-    run(scenario())
+async def test_leases_are_renewed_while_there_are_any() -> None:
+    store = Store()
+    here, there = worker(store), worker(store)
+    first, second = await begun(here), await begun(here, OTHER)
+    await asyncio.sleep(LEASE_S + 1)
+    assert store.renewed == 6
+    await here.end(first)
+    await asyncio.sleep(LEASE_S)
+    assert store.renewed == 9
+    assert await there.begin(OTHER) is None
+    await here.end(second)
+    third = await begun(here)
+    await asyncio.sleep(2)
+    await here.end(third)
+    third = await begun(here)
+    await asyncio.sleep(LEASE_S / 3 - 1)
+    assert store.renewed == 9
+    await asyncio.sleep(2)
+    assert store.renewed == 10
+    await here.end(third)
 
 
 def test_a_renewal_that_fails_is_tried_again(caplog: pytest.LogCaptureFixture) -> None:
@@ -287,20 +262,17 @@ class Slow(Store):
         return await super().renew(lease, lasts_s)
 
 
-def test_a_run_that_came_after_is_not_told_of_its_forerunner() -> None:
-    async def scenario() -> None:
-        here = worker(Slow())
-        first = await begun(here)
-        Running(here, first)
-        await asyncio.sleep(LEASE_S / 3 + 1)
-        await here.end(first)
-        second = await begun(here)
-        running = Running(here, second)
-        await asyncio.sleep(2)
-        assert running.told == []
-        await here.end(second)
-
-    run(scenario())
+async def test_a_run_that_came_after_is_not_told_of_its_forerunner() -> None:
+    here = worker(Slow())
+    first = await begun(here)
+    Running(here, first)
+    await asyncio.sleep(LEASE_S / 3 + 1)
+    await here.end(first)
+    second = await begun(here)
+    running = Running(here, second)
+    await asyncio.sleep(2)
+    assert running.told == []
+    await here.end(second)
 
 
 def test_what_comes_late_of_a_lost_lease_is_told_to_nobody(caplog: pytest.LogCaptureFixture) -> None:
@@ -334,29 +306,23 @@ def test_what_comes_late_of_a_lost_lease_is_told_to_nobody(caplog: pytest.LogCap
     assert logged(caplog) == ["the run of chat c1 lost its lease"]
 
 
-def test_nothing_is_renewed_when_the_last_lease_is_given_back_meanwhile() -> None:
-    async def scenario() -> None:
-        store = Slow()
-        here = worker(store)
-        leased = await begun(here)
-        await asyncio.sleep(LEASE_S / 3 + 1)
-        await here.end(leased)
-        await asyncio.sleep(LEASE_S)
-        assert store.renewed == 0
-        assert here._keeper._timer is None  # pyright: ignore[reportPrivateUsage]
-        assert here._keeper._renewals._tasks == {}  # pyright: ignore
-
-    run(scenario())
+async def test_nothing_is_renewed_when_the_last_lease_is_given_back_meanwhile() -> None:
+    store = Slow()
+    here = worker(store)
+    leased = await begun(here)
+    await asyncio.sleep(LEASE_S / 3 + 1)
+    await here.end(leased)
+    await asyncio.sleep(LEASE_S)
+    assert store.renewed == 0
+    assert here._keeper._timer is None  # pyright: ignore[reportPrivateUsage]
+    assert here._keeper._renewals._tasks == {}  # pyright: ignore
 
 
-def test_a_drain_ends_all_runs_together() -> None:
-    async def scenario() -> None:
-        here = worker(Store())
-        runs = [Running(here, await begun(here), fails=True), Running(here, await begun(here, OTHER))]
-        await here.drain(1)
-        assert [running.told for running in runs] == [["drain"], ["drain"]]
-        assert asyncio.get_running_loop().time() == pytest.approx(1)
-        assert OTHER not in here
-        assert here._keeper._renewals is None  # pyright: ignore[reportPrivateUsage]
-
-    run(scenario())
+async def test_a_drain_ends_all_runs_together() -> None:
+    here = worker(Store())
+    runs = [Running(here, await begun(here), fails=True), Running(here, await begun(here, OTHER))]
+    await here.drain(1)
+    assert [running.told for running in runs] == [["drain"], ["drain"]]
+    assert asyncio.get_running_loop().time() == pytest.approx(1)
+    assert OTHER not in here
+    assert here._keeper._renewals is None  # pyright: ignore[reportPrivateUsage]

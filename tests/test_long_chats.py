@@ -14,7 +14,7 @@ from google.adk.sessions import BaseSessionService
 from google.genai import types
 
 from adk_stream_protocol.adk.session import MessageIds
-from support.conversations import Conversation, conversation, run
+from support.conversations import Conversation, conversation
 from support.loop_watch import Held, LoadedForNothing, watched
 
 SHORT, LONG = 125, 1000
@@ -78,41 +78,32 @@ async def held_by(request: Request, events: list[Event]) -> Held:
 
 
 @pytest.mark.parametrize("request_", REQUESTS)
-def test_what_a_request_costs_grows_with_its_chat_but_it_holds_the_loop_no_longer(request_: Request) -> None:
-    async def scenario() -> None:
-        short, long = await held_by(request_, events_of(SHORT)), await held_by(request_, events_of(LONG))
-        assert long.total < 2 * GROWS * short.total
-        assert long.longest < GROWS / 2 * short.longest
-
-    run(scenario)
+async def test_what_a_request_costs_grows_with_its_chat_but_it_holds_the_loop_no_longer(request_: Request) -> None:
+    short, long = await held_by(request_, events_of(SHORT)), await held_by(request_, events_of(LONG))
+    assert long.total < 2 * GROWS * short.total
+    assert long.longest < GROWS / 2 * short.longest
 
 
-def test_what_a_message_costs_grows_with_its_calls_and_no_faster() -> None:
+async def test_what_a_message_costs_grows_with_its_calls_and_no_faster() -> None:
     def one_message(calls: int) -> list[Event]:
         ids = MessageIds(user_message_id="u1", message_id="m1").metadata()
         in_one_turn = {"invocation_id": "i1", "custom_metadata": ids}
         return [event.model_copy(update=in_one_turn) for event in events_of(calls) if event.author != "user"]
 
-    async def scenario() -> None:
-        short, long = await held_by(read_history, one_message(250)), await held_by(read_history, one_message(2000))
-        assert long.total < 2 * 8 * short.total
-
-    run(scenario)
+    short, long = await held_by(read_history, one_message(250)), await held_by(read_history, one_message(2000))
+    assert long.total < 2 * 8 * short.total
 
 
-def test_what_an_edit_costs_grows_with_its_chat_and_no_faster() -> None:
-    async def scenario() -> None:
-        held: list[Held] = []
-        for turns in (SHORT, LONG):
-            async with chat_of(events_of(turns), *["Anew."] * 4) as chat:
+async def test_what_an_edit_costs_grows_with_its_chat_and_no_faster() -> None:
+    held: list[Held] = []
+    for turns in (SHORT, LONG):
+        async with chat_of(events_of(turns), *["Anew."] * 4) as chat:
 
-                async def edit(chat: Conversation = chat) -> None:
-                    message = {"id": "new", "role": "user", "parts": [{"type": "text", "text": "Something else?"}]}
-                    answer = await chat.post({"id": "c1", "messageId": "u1", "messages": [message]})
-                    assert answer.text == "Anew."
+            async def edit(chat: Conversation = chat) -> None:
+                message = {"id": "new", "role": "user", "parts": [{"type": "text", "text": "Something else?"}]}
+                answer = await chat.post({"id": "c1", "messageId": "u1", "messages": [message]})
+                assert answer.text == "Anew."
 
-                held.append(await watched(edit))
-        short, long = held
-        assert long.total < 2 * GROWS * short.total
-
-    run(scenario)
+            held.append(await watched(edit))
+    short, long = held
+    assert long.total < 2 * GROWS * short.total

@@ -1,7 +1,6 @@
 """Nodes that a workflow makes while it runs cannot be looked at when the bridge is built. Nobody answers what they ask:
 no tool of theirs runs that a person would have to approve."""
 
-import asyncio
 from collections.abc import AsyncGenerator
 from typing import Any
 
@@ -23,7 +22,7 @@ def bridge_around(made: Any) -> ChatBridge:
     return ChatBridge(Workflow(name="flow", edges=[(START, runs_another)]), user_id=user_of)
 
 
-def test_a_gated_tool_in_a_node_that_was_made_while_running_is_not_run() -> None:
+async def test_a_gated_tool_in_a_node_that_was_made_while_running_is_not_run() -> None:
     paid: list[int] = []
 
     async def pay(amount: int = 5) -> dict[str, int]:
@@ -31,18 +30,15 @@ def test_a_gated_tool_in_a_node_that_was_made_while_running_is_not_run() -> None
         paid.append(amount)
         return {"paid": amount}
 
-    async def scenario() -> None:
-        for made in (
-            lambda: node(FunctionTool(pay, require_confirmation=True)),
-            lambda: node(pay, require_confirmation=True),
-        ):
-            client = ChatClient(app_of(bridge_around(made)))
-            answer = await client.send("Pay.")
-            assert answer.status == 200
-            assert answer.approvals == []
-            assert answer.browser_calls == []
-            assert paid == []
-        await ChatClient(app_of(bridge_around(lambda: node(pay)))).send("Pay.")
-        assert paid == [5], "without the gate it would have run"
-
-    asyncio.run(scenario())
+    for made in (
+        lambda: node(FunctionTool(pay, require_confirmation=True)),
+        lambda: node(pay, require_confirmation=True),
+    ):
+        client = ChatClient(app_of(bridge_around(made)))
+        answer = await client.send("Pay.")
+        assert answer.status == 200
+        assert answer.approvals == []
+        assert answer.browser_calls == []
+        assert paid == []
+    await ChatClient(app_of(bridge_around(lambda: node(pay)))).send("Pay.")
+    assert paid == [5], "without the gate it would have run"

@@ -82,49 +82,39 @@ def test_what_a_turn_reads_does_not_grow_with_the_outputs_before_it(kind: str) -
             run(lambda: scenario(SqlStore(stores.url)))
 
 
-def test_an_output_that_is_sent_again_is_known_again_and_another_one_is_refused() -> None:
-    async def scenario() -> None:
-        replies = [reply for _ in range(2) for reply in ([call("shot")], "Seen.")]
-        async with page(*replies, tools=(client_tool(shot),)) as at:
-            await a_turn_with_output(at, 0)
-            again = await sent_again(at)
-            assert (again.status, again.of_type("tool-output-available")[0]["output"]) == (200, {**LARGE, "number": 0})
-            at.part("shot")["output"] = {"png": "another"}
-            assert (await sent_again(at)).status == 404
-
-    run(scenario)
+async def test_an_output_that_is_sent_again_is_known_again_and_another_one_is_refused() -> None:
+    replies = [reply for _ in range(2) for reply in ([call("shot")], "Seen.")]
+    async with page(*replies, tools=(client_tool(shot),)) as at:
+        await a_turn_with_output(at, 0)
+        again = await sent_again(at)
+        assert (again.status, again.of_type("tool-output-available")[0]["output"]) == (200, {**LARGE, "number": 0})
+        at.part("shot")["output"] = {"png": "another"}
+        assert (await sent_again(at)).status == 404
 
 
-def test_a_message_with_an_earlier_output_goes_on_as_it_was_seen() -> None:
+async def test_a_message_with_an_earlier_output_goes_on_as_it_was_seen() -> None:
     """The next segment of a message is told to new readers from its beginning."""
-
-    async def scenario() -> None:
-        replies = [[call("shot")], [call("shot")], "Both."]
-        async with page(*replies, tools=(client_tool(shot),)) as at:
-            await at.say("Look twice.")
-            at.output("shot", 1, 0)  # no object: the session wraps it
-            await at.answer()
-            at.output("shot", [2], 1)
-            assert (await at.answer()).text == "Both."
-            await at.is_what_a_reload_shows()
-            again = await sent_again(at)
-            assert [chunk["output"] for chunk in again.of_type("tool-output-available")] == [1, [2]]
-            assert [part["output"] for part in at.parts("shot")] == [1, [2]]
-
-    run(scenario)
+    replies = [[call("shot")], [call("shot")], "Both."]
+    async with page(*replies, tools=(client_tool(shot),)) as at:
+        await at.say("Look twice.")
+        at.output("shot", 1, 0)  # no object: the session wraps it
+        await at.answer()
+        at.output("shot", [2], 1)
+        assert (await at.answer()).text == "Both."
+        await at.is_what_a_reload_shows()
+        again = await sent_again(at)
+        assert [chunk["output"] for chunk in again.of_type("tool-output-available")] == [1, [2]]
+        assert [part["output"] for part in at.parts("shot")] == [1, [2]]
 
 
-def test_an_output_whose_delivery_was_taken_back_is_told_to_the_model_again() -> None:
-    async def scenario() -> None:
-        replies = [[call("shot")], "Well?", "Seen.", "Anew.", "On."]
-        async with page(*replies, tools=(client_tool(shot),)) as at:
-            await at.say("Look.")
-            await at.say("Are you there?")
-            at.output("shot", {"n": 1}, 0)
-            await at.answer(0)
-            user_messages = [message["id"] for message in at.messages if message["role"] == "user"]
-            assert (await at.chat.edit(user_messages[1], "Hello?")).status == 200
-            shown = [part for message in await at.chat.messages() for part in message["parts"] if "toolCallId" in part]
-            assert [part.get("output") for part in shown] == [{"n": 1}]
-
-    run(scenario)
+async def test_an_output_whose_delivery_was_taken_back_is_told_to_the_model_again() -> None:
+    replies = [[call("shot")], "Well?", "Seen.", "Anew.", "On."]
+    async with page(*replies, tools=(client_tool(shot),)) as at:
+        await at.say("Look.")
+        await at.say("Are you there?")
+        at.output("shot", {"n": 1}, 0)
+        await at.answer(0)
+        user_messages = [message["id"] for message in at.messages if message["role"] == "user"]
+        assert (await at.chat.edit(user_messages[1], "Hello?")).status == 200
+        shown = [part for message in await at.chat.messages() for part in message["parts"] if "toolCallId" in part]
+        assert [part.get("output") for part in shown] == [{"n": 1}]

@@ -12,8 +12,9 @@ from adk_stream_protocol import client_tool
 from adk_stream_protocol.store.base import STORE_CONTRACT_VERSION
 from adk_stream_protocol.store.memory import MemoryStore
 from adk_stream_protocol.testing import call
-from live.live_pages import play
 from support.pages import Page, Till, page
+
+pytestmark = pytest.mark.virtual_time
 
 MOST = 5
 PAY = [call("pay", amount=5)]
@@ -90,89 +91,71 @@ ANSWERS: dict[str, tuple[Any, Any, Callable[[Page], None]]] = {
 
 
 @pytest.mark.parametrize("kind", ANSWERS)
-def test_an_answer_asks_the_store_a_few_times_from_its_request_to_its_last_chunk(kind: str) -> None:
+async def test_an_answer_asks_the_store_a_few_times_from_its_request_to_its_last_chunk(kind: str) -> None:
     reply, tool, fill_in = ANSWERS[kind]
 
-    async def scenario() -> None:
-        store = CountedStore()
-        async with page(reply, "Done.", tools=(tool,), record=store) as at:
-            await at.say("Do it.")
-            fill_in(at)
+    store = CountedStore()
+    async with page(reply, "Done.", tools=(tool,), record=store) as at:
+        await at.say("Do it.")
+        fill_in(at)
+        store.asked.clear()
+        assert (await at.answer()).text == "Done."
+        assert store.round_trips <= MOST, store.asked
+
+
+async def test_an_approval_in_a_long_chat_asks_the_store_no_more_often() -> None:
+    store = CountedStore()
+    replies = [reply for number in range(10) for reply in ([call("pay", amount=number)], "Paid.")]
+    async with page(*replies, tools=(Till().gated,), record=store) as at:
+        for number in range(10):
+            await at.say("Pay.")
+            at.decide("pay", number)
             store.asked.clear()
-            assert (await at.answer()).text == "Done."
+            await at.answer()
             assert store.round_trips <= MOST, store.asked
-
-    play(scenario)
-
-
-def test_an_approval_in_a_long_chat_asks_the_store_no_more_often() -> None:
-    async def scenario() -> None:
-        store = CountedStore()
-        replies = [reply for number in range(10) for reply in ([call("pay", amount=number)], "Paid.")]
-        async with page(*replies, tools=(Till().gated,), record=store) as at:
-            for number in range(10):
-                await at.say("Pay.")
-                at.decide("pay", number)
-                store.asked.clear()
-                await at.answer()
-                assert store.round_trips <= MOST, store.asked
-
-    play(scenario)
 
 
 @pytest.mark.parametrize("kind", ["an approval", "a denial"])
-def test_an_answer_that_is_sent_again_asks_the_store_no_more_often(kind: str) -> None:
+async def test_an_answer_that_is_sent_again_asks_the_store_no_more_often(kind: str) -> None:
     reply, tool, fill_in = ANSWERS[kind]
 
-    async def scenario() -> None:
-        store = CountedStore()
-        async with page(reply, "Done.", tools=(tool,), record=store) as at:
-            await at.say("Do it.")
-            tab = await at.second_tab()
-            fill_in(at)
-            await at.answer()
-            fill_in(tab)
-            store.asked.clear()
-            assert (await tab.answer()).status == 200
-            assert store.round_trips <= MOST, store.asked
-
-    play(scenario)
+    store = CountedStore()
+    async with page(reply, "Done.", tools=(tool,), record=store) as at:
+        await at.say("Do it.")
+        tab = await at.second_tab()
+        fill_in(at)
+        await at.answer()
+        fill_in(tab)
+        store.asked.clear()
+        assert (await tab.answer()).status == 200
+        assert store.round_trips <= MOST, store.asked
 
 
-def test_a_plain_turn_takes_its_lease_and_gives_it_back_and_asks_nothing_else() -> None:
-    async def scenario() -> None:
-        store = CountedStore()
-        async with page("One.", "Two.", record=store) as at:
-            await at.say("Hello.")
-            store.asked.clear()
-            await at.say("And?")
-            assert store.asked == {"acquire": 1, "release": 1}
-
-    play(scenario)
+async def test_a_plain_turn_takes_its_lease_and_gives_it_back_and_asks_nothing_else() -> None:
+    store = CountedStore()
+    async with page("One.", "Two.", record=store) as at:
+        await at.say("Hello.")
+        store.asked.clear()
+        await at.say("And?")
+        assert store.asked == {"acquire": 1, "release": 1}
 
 
 @pytest.mark.parametrize("before", ["nothing", "a payment", "a denial", "a pending payment"])
-def test_a_plain_turn_loads_no_session_but_what_adk_loads(before: str) -> None:
-    async def scenario() -> None:
-        sessions = CountedSessions()
-        replies = ["One."] if before == "nothing" else [PAY] if before == "a pending payment" else [PAY, "One."]
-        async with page(*replies, "Two.", tools=(Till().gated,), session_service=sessions) as at:
-            await at.say("Hello.")
-            if before in ("a payment", "a denial"):
-                at.decide("pay", approved=before == "a payment")
-                await at.answer()
-            sessions.loads = 0
-            assert (await at.say("And?")).text == "Two."
-            assert sessions.loads == 0
-
-    play(scenario)
+async def test_a_plain_turn_loads_no_session_but_what_adk_loads(before: str) -> None:
+    sessions = CountedSessions()
+    replies = ["One."] if before == "nothing" else [PAY] if before == "a pending payment" else [PAY, "One."]
+    async with page(*replies, "Two.", tools=(Till().gated,), session_service=sessions) as at:
+        await at.say("Hello.")
+        if before in ("a payment", "a denial"):
+            at.decide("pay", approved=before == "a payment")
+            await at.answer()
+        sessions.loads = 0
+        assert (await at.say("And?")).text == "Two."
+        assert sessions.loads == 0
 
 
-def test_the_first_turn_of_a_chat_loads_no_session_but_what_adk_loads() -> None:
-    async def scenario() -> None:
-        sessions = CountedSessions()
-        async with page("One.", session_service=sessions) as at:
-            await at.say("Hello.")
-            assert sessions.loads == 0
-
-    play(scenario)
+async def test_the_first_turn_of_a_chat_loads_no_session_but_what_adk_loads() -> None:
+    sessions = CountedSessions()
+    async with page("One.", session_service=sessions) as at:
+        await at.say("Hello.")
+        assert sessions.loads == 0

@@ -7,8 +7,9 @@ import pytest
 from google.adk.tools import FunctionTool, ToolContext
 
 from adk_stream_protocol.testing import Answer, call
-from live.live_pages import play
 from support.pages import page
+
+pytestmark = pytest.mark.virtual_time
 
 LIMIT = 12345678901234567
 STYLES = ("approval-request", "confirmation-tool")
@@ -32,23 +33,17 @@ def payload_of(answer: Answer, style: str) -> Any:
 
 
 @pytest.mark.parametrize("style", STYLES)
-def test_a_large_number_that_a_tool_asks_with_is_shown_as_text(style: str) -> None:
-    async def scenario() -> None:
-        async with page([call("pay", amount=5)], "Paid.", tools=(asking_with({"limit": LIMIT}),)) as at:
-            answer = await at.say("Pay.", approvalStyle=style)
-            assert payload_of(answer, style) == {"limit": str(LIMIT)}
-            await at.is_what_a_reload_shows()
-
-    play(scenario)
+async def test_a_large_number_that_a_tool_asks_with_is_shown_as_text(style: str) -> None:
+    async with page([call("pay", amount=5)], "Paid.", tools=(asking_with({"limit": LIMIT}),)) as at:
+        answer = await at.say("Pay.", approvalStyle=style)
+        assert payload_of(answer, style) == {"limit": str(LIMIT)}
+        await at.is_what_a_reload_shows()
 
 
 @pytest.mark.parametrize("style", STYLES)
 @pytest.mark.parametrize("value", [math.inf, math.nan])
-def test_a_number_that_cannot_be_shown_asks_nobody(style: str, value: float) -> None:
-    async def scenario() -> None:
-        async with page([call("pay", amount=5)], "Not so.", tools=(asking_with({"limit": value}),)) as at:
-            answer = await at.say("Pay.", approvalStyle=style)
-            assert answer.text == "Not so."
-            assert not answer.of_type("tool-approval-request")
-
-    play(scenario)
+async def test_a_number_that_cannot_be_shown_asks_nobody(style: str, value: float) -> None:
+    async with page([call("pay", amount=5)], "Not so.", tools=(asking_with({"limit": value}),)) as at:
+        answer = await at.say("Pay.", approvalStyle=style)
+        assert answer.text == "Not so."
+        assert not answer.of_type("tool-approval-request")

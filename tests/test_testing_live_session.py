@@ -10,7 +10,7 @@ from google.adk.sessions import InMemorySessionService
 from google.genai import types
 
 from adk_stream_protocol.testing import LiveSession, ScriptedLiveModel
-from support.live_runs import live_run, play, stored_lines
+from support.live_runs import live_run, stored_lines
 
 
 def pay(amount: int) -> dict[str, int]:
@@ -22,7 +22,7 @@ def agent_on(model: ScriptedLiveModel, *tools: Any) -> LlmAgent:
     return LlmAgent(name="helper", model=model, tools=list(tools) or [pay])
 
 
-def test_coroutine_plays_the_model() -> None:
+async def test_coroutine_plays_the_model() -> None:
     async def server(session: LiveSession) -> None:
         assert await session.expect_text() == "Pay 1"
         await session.say("One moment. ")
@@ -33,31 +33,28 @@ def test_coroutine_plays_the_model() -> None:
         await session.answer("Paid.")
         await session.expect("close")
 
-    async def talk() -> None:
-        model = ScriptedLiveModel(server, family="3")
-        async with live_run(agent_on(model)) as run:
-            run.write("Pay 1")
-            assert await run.until("turn_complete") == [
-                "text One ",
-                "text moment. ",
-                "TEXT One moment. ",
-                'call pay {"amount": 1}',
-                'response pay {"paid": 1}',
-                "usage 7, 2",
-                "text Paid.",
-                "TEXT Paid.",
-                "turn_complete",
-            ]
-            assert await run.rest() == []
-        await model.finished()
-
-    play(talk())
+    model = ScriptedLiveModel(server, family="3")
+    async with live_run(agent_on(model)) as run:
+        run.write("Pay 1")
+        assert await run.until("turn_complete") == [
+            "text One ",
+            "text moment. ",
+            "TEXT One moment. ",
+            'call pay {"amount": 1}',
+            'response pay {"paid": 1}',
+            "usage 7, 2",
+            "text Paid.",
+            "TEXT Paid.",
+            "turn_complete",
+        ]
+        assert await run.rest() == []
+    await model.finished()
 
 
 @pytest.mark.parametrize(
     ("family", "heard"), [("2.5", ["hearing Hel", "hearing lo", "heard Hello"]), ("3", ["heard Hello"])]
 )
-def test_transcripts_come_whole_when_they_are_finished(family: str, heard: list[str]) -> None:
+async def test_transcripts_come_whole_when_they_are_finished(family: str, heard: list[str]) -> None:
     async def server(session: LiveSession) -> None:
         assert (await session.expect_audio()).data == b"\1\0"
         if session.family == "2.5":
@@ -70,21 +67,18 @@ def test_transcripts_come_whole_when_they_are_finished(family: str, heard: list[
         await session.output_transcript("day")
         await session.turn_complete()
 
-    async def talk() -> None:
-        sessions = InMemorySessionService()
-        agent = agent_on(ScriptedLiveModel(server, family=family))
-        async with live_run(agent, sessions=sessions, modality=types.Modality.AUDIO) as run:
-            run.speak(b"\1\0")
-            spoken = ["audio 4 audio/pcm;rate=24000", "saying Good ", "saying day", "said Good day", "turn_complete"]
-            assert await run.until("turn_complete") == heard + spoken
-            assert [event.author for event in run.events[: len(heard)]] == ["user"] * len(heard)
-            assert await run.rest() == []
-        assert await stored_lines(sessions) == ["heard Hello", "said Good day", "turn_complete"]
-
-    play(talk())
+    sessions = InMemorySessionService()
+    agent = agent_on(ScriptedLiveModel(server, family=family))
+    async with live_run(agent, sessions=sessions, modality=types.Modality.AUDIO) as run:
+        run.speak(b"\1\0")
+        spoken = ["audio 4 audio/pcm;rate=24000", "saying Good ", "saying day", "said Good day", "turn_complete"]
+        assert await run.until("turn_complete") == heard + spoken
+        assert [event.author for event in run.events[: len(heard)]] == ["user"] * len(heard)
+        assert await run.rest() == []
+    assert await stored_lines(sessions) == ["heard Hello", "said Good day", "turn_complete"]
 
 
-def test_interruption_gives_what_was_said_so_far() -> None:
+async def test_interruption_gives_what_was_said_so_far() -> None:
     async def server(session: LiveSession) -> None:
         await session.expect_text()
         await session.say("Once upon ")
@@ -94,19 +88,16 @@ def test_interruption_gives_what_was_said_so_far() -> None:
         await session.interrupted()
         await session.turn_complete()
 
-    async def talk() -> None:
-        async with live_run(agent_on(ScriptedLiveModel(server))) as run:
-            run.write("A story")
-            assert await run.until("text upon") == ["text Once ", "text upon "]
-            run.queue.send_activity_start()
-            assert await run.until("turn_complete") == ["TEXT Once upon  + interrupted", "turn_complete"]
-            assert await run.until("turn_complete") == ["interrupted", "turn_complete"]
-            assert await run.rest() == []
-
-    play(talk())
+    async with live_run(agent_on(ScriptedLiveModel(server))) as run:
+        run.write("A story")
+        assert await run.until("text upon") == ["text Once ", "text upon "]
+        run.queue.send_activity_start()
+        assert await run.until("turn_complete") == ["TEXT Once upon  + interrupted", "turn_complete"]
+        assert await run.until("turn_complete") == ["interrupted", "turn_complete"]
+        assert await run.rest() == []
 
 
-def test_adk_comes_back_with_the_handle_after_go_away() -> None:
+async def test_adk_comes_back_with_the_handle_after_go_away() -> None:
     async def server(session: LiveSession) -> None:
         if session.number == 1:
             await session.expect_text()
@@ -117,105 +108,84 @@ def test_adk_comes_back_with_the_handle_after_go_away() -> None:
             config = session.request.live_connect_config.session_resumption
             await session.answer(f"Back with {config and config.handle}.")
 
-    async def talk() -> None:
-        model = ScriptedLiveModel(server)
-        async with live_run(agent_on(model), session_resumption=types.SessionResumptionConfig()) as run:
-            run.write("Hello")
-            assert (await run.until("turn_complete"))[0] == "handle handle-1"
-            assert "TEXT Back with handle-1." in await run.until("turn_complete")
-            assert await run.rest() == []
-        assert [received.kind for received in model.sessions[1].received] == ["close"]
-
-    play(talk())
+    model = ScriptedLiveModel(server)
+    async with live_run(agent_on(model), session_resumption=types.SessionResumptionConfig()) as run:
+        run.write("Hello")
+        assert (await run.until("turn_complete"))[0] == "handle handle-1"
+        assert "TEXT Back with handle-1." in await run.until("turn_complete")
+        assert await run.rest() == []
+    assert [received.kind for received in model.sessions[1].received] == ["close"]
 
 
-def test_model_may_end_the_session() -> None:
+async def test_model_may_end_the_session() -> None:
     async def server(session: LiveSession) -> None:
         await session.expect_text()
         await session.answer("Good bye.")
         session.end()
 
-    async def talk() -> None:
-        async with live_run(agent_on(ScriptedLiveModel(server))) as run:
-            run.write("Bye")
-            assert (await run.left())[-2:] == ["TEXT Good bye.", "turn_complete"]
-
-    play(talk())
+    async with live_run(agent_on(ScriptedLiveModel(server))) as run:
+        run.write("Bye")
+        assert (await run.left())[-2:] == ["TEXT Good bye.", "turn_complete"]
 
 
-def test_each_receive_is_one_turn_and_the_last_has_nothing() -> None:
+async def test_each_receive_is_one_turn_and_the_last_has_nothing() -> None:
     async def server(session: LiveSession) -> None:
         await session.answer("One.")
         await session.answer("Two.")
         session.end()
 
-    async def talk() -> None:
-        async with ScriptedLiveModel(server).connect(LlmRequest()) as connection:
-            turns = [[response.turn_complete async for response in connection.receive()] for _ in range(4)]
-        assert turns == [[None, None, True], [None, None, True], [], []]
-
-    play(talk())
+    async with ScriptedLiveModel(server).connect(LlmRequest()) as connection:
+        turns = [[response.turn_complete async for response in connection.receive()] for _ in range(4)]
+    assert turns == [[None, None, True], [None, None, True], [], []]
 
 
-def test_wrong_expectation_fails_the_run() -> None:
+async def test_wrong_expectation_fails_the_run() -> None:
     async def server(session: LiveSession) -> None:
         await session.expect_response()
 
-    async def talk() -> None:
-        async with live_run(agent_on(ScriptedLiveModel(server))) as run:
-            run.write("Hello")
-            with pytest.raises(AssertionError, match=r"The model expects response, and gets .*content"):
-                await run.left()
-
-    play(talk())
+    async with live_run(agent_on(ScriptedLiveModel(server))) as run:
+        run.write("Hello")
+        with pytest.raises(AssertionError, match=r"The model expects response, and gets .*content"):
+            await run.left()
 
 
-def test_expectation_that_the_close_leaves_open_is_told() -> None:
+async def test_expectation_that_the_close_leaves_open_is_told() -> None:
     async def server(session: LiveSession) -> None:
         await session.expect_text()
 
-    async def talk() -> None:
-        model = ScriptedLiveModel(server)
-        async with live_run(agent_on(model)) as run:
-            assert await run.rest() == []
-        with pytest.raises(AssertionError, match=r"The model expects content, and gets .*close"):
-            await model.finished()
-
-    play(talk())
+    model = ScriptedLiveModel(server)
+    async with live_run(agent_on(model)) as run:
+        assert await run.rest() == []
+    with pytest.raises(AssertionError, match=r"The model expects content, and gets .*close"):
+        await model.finished()
 
 
-def test_cancelled_run_leaves_no_task_behind() -> None:
+async def test_cancelled_run_leaves_no_task_behind() -> None:
     async def server(session: LiveSession) -> None:
         await session.expect_text()
         await session.say("Wait")
         await asyncio.Event().wait()
 
-    async def talk() -> None:
-        model = ScriptedLiveModel(server)
-        async with live_run(agent_on(model)) as run:
-            run.write("Hello")
-            await run.until("text Wait")
-        await model.finished()
-        assert asyncio.all_tasks() == {asyncio.current_task()}
-
-    play(talk())
+    model = ScriptedLiveModel(server)
+    async with live_run(agent_on(model)) as run:
+        run.write("Hello")
+        await run.until("text Wait")
+    await model.finished()
+    assert asyncio.all_tasks() == {asyncio.current_task()}
 
 
-def test_dropped_connection_is_a_close_too() -> None:
+async def test_dropped_connection_is_a_close_too() -> None:
     async def server(session: LiveSession) -> None:
         await session.say("Wait")
         await session.expect("close")
 
-    async def talk() -> None:
-        model = ScriptedLiveModel(server)
-        async with live_run(agent_on(model)) as run:
-            await run.until("text Wait")
-        await model.finished()
-
-    play(talk())
+    model = ScriptedLiveModel(server)
+    async with live_run(agent_on(model)) as run:
+        await run.until("text Wait")
+    await model.finished()
 
 
-def test_model_that_waits_to_be_taken_knows_that_adk_came_back() -> None:
+async def test_model_that_waits_to_be_taken_knows_that_adk_came_back() -> None:
     begun = asyncio.Event()
     go_on = asyncio.Event()
     order: list[str] = []
@@ -233,16 +203,13 @@ def test_model_that_waits_to_be_taken_knows_that_adk_came_back() -> None:
         order.append("taken")
         await session.answer("Done.")
 
-    async def talk() -> None:
-        async with live_run(agent_on(ScriptedLiveModel(server, family="3"), slow)) as run:
-            await run.until("call slow")
-            await begun.wait()
-            go_on.set()
-            await run.until("turn_complete")
-            assert await run.rest() == []
-        assert order == ["tool ends", "taken"]
-
-    play(talk())
+    async with live_run(agent_on(ScriptedLiveModel(server, family="3"), slow)) as run:
+        await run.until("call slow")
+        await begun.wait()
+        go_on.set()
+        await run.until("turn_complete")
+        assert await run.rest() == []
+    assert order == ["tool ends", "taken"]
 
 
 @pytest.mark.parametrize(
@@ -255,13 +222,9 @@ def test_model_that_waits_to_be_taken_knows_that_adk_came_back() -> None:
     ],
     ids=["empty", "response without id"],
 )
-def test_what_geminis_connection_refuses_is_refused(content: types.Content) -> None:
+async def test_what_geminis_connection_refuses_is_refused(content: types.Content) -> None:
     """In `run_live` this is the end of ADK's sender."""
-
-    async def talk() -> None:
-        session = LiveSession(LlmRequest())
-        with pytest.raises((AssertionError, ValueError), match="Gemini's"):
-            await session.connection.send_content(content)
-        assert session.received == []
-
-    play(talk())
+    session = LiveSession(LlmRequest())
+    with pytest.raises((AssertionError, ValueError), match="Gemini's"):
+        await session.connection.send_content(content)
+    assert session.received == []

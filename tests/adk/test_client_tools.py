@@ -15,7 +15,7 @@ from adk_stream_protocol.protocol.call_record import CallKey, ChatKey
 from adk_stream_protocol.store.base import Snapshot
 from adk_stream_protocol.store.memory import MemoryStore
 from adk_stream_protocol.testing import Answer, call
-from support.conversations import asked_parts, run
+from support.conversations import asked_parts
 from support.pages import Page, page
 
 TRACK = {"type": "object", "properties": {"track": {"type": "integer"}}, "required": ["track"]}
@@ -128,21 +128,18 @@ def test_a_tool_that_cannot_work_is_refused_at_start_up(making: Any, words: str)
         making()
 
 
-def test_the_model_is_offered_the_tool_and_the_function_is_never_called() -> None:
-    async def scenario() -> None:
-        def explode(track: int) -> None:
-            """Explodes."""
-            raise AssertionError("called")
+async def test_the_model_is_offered_the_tool_and_the_function_is_never_called() -> None:
+    def explode(track: int) -> None:
+        """Explodes."""
+        raise AssertionError("called")
 
-        async with page([call("explode", track=1)], "Done.", tools=(client_tool(explode),)) as at:
-            await at.say("Go.")
-            at.output("explode", {"ok": True})
-            assert (await at.answer()).text == "Done."
-            (offered,) = at.chat.model.requests[0].config.tools
-            assert [declared.name for declared in offered.function_declarations] == ["explode"]
-            assert asked_parts(at.chat.model.requests[1]) == ["Go.", {"call": "explode"}, {"result": {"ok": True}}]
-
-    run(scenario)
+    async with page([call("explode", track=1)], "Done.", tools=(client_tool(explode),)) as at:
+        await at.say("Go.")
+        at.output("explode", {"ok": True})
+        assert (await at.answer()).text == "Done."
+        (offered,) = at.chat.model.requests[0].config.tools
+        assert [declared.name for declared in offered.function_declarations] == ["explode"]
+        assert asked_parts(at.chat.model.requests[1]) == ["Go.", {"call": "explode"}, {"result": {"ok": True}}]
 
 
 # -- approvals --------------------------------------------------------------------------------------------------------
@@ -175,19 +172,16 @@ def with_all(**arguments: Any) -> bool:
         (lambda: True, 1, {}, True),
     ],
 )
-def test_whether_a_person_is_asked_may_depend_on_the_call(
+async def test_whether_a_person_is_asked_may_depend_on_the_call(
     approve: Any, track: int, state: dict[str, Any], is_asked: bool
 ) -> None:
-    async def scenario() -> None:
-        tool = client_tool("play", "Plays.", TRACK, approve=approve)
-        prepared = {"prepare": lambda _connection, _body: {"state_delta": state}}
-        async with page([call("play", track=track)], "Played.", tools=(tool,), **prepared) as at:
-            asked = await at.say("Play.")
-            assert at.states() == ["approval-requested" if is_asked else "input-available"]
-            assert bool(asked.of_type("tool-input-available")) is not is_asked
-            await at.is_what_a_reload_shows()
-
-    run(scenario)
+    tool = client_tool("play", "Plays.", TRACK, approve=approve)
+    prepared = {"prepare": lambda _connection, _body: {"state_delta": state}}
+    async with page([call("play", track=track)], "Played.", tools=(tool,), **prepared) as at:
+        asked = await at.say("Play.")
+        assert at.states() == ["approval-requested" if is_asked else "input-available"]
+        assert bool(asked.of_type("tool-input-available")) is not is_asked
+        await at.is_what_a_reload_shows()
 
 
 class UnreadableStore(MemoryStore):
@@ -206,102 +200,84 @@ def is_not_given_to_the_browser(at: Page, answer: Answer) -> None:
     assert at.states() == ["output-error"]
 
 
-def test_a_call_is_not_given_to_the_browser_if_it_cannot_be_told_whether_to_ask() -> None:
-    async def scenario() -> None:
-        def broken() -> bool:
-            raise ValueError("SECRET")
+async def test_a_call_is_not_given_to_the_browser_if_it_cannot_be_told_whether_to_ask() -> None:
+    def broken() -> bool:
+        raise ValueError("SECRET")
 
-        async with page([call("play", track=1)], tools=(client_tool("play", "Plays.", TRACK, approve=broken),)) as at:
-            answer = await at.say("Play.")
-            assert answer.types[-1] == "error"
-            assert "SECRET" not in answer.raw
-            is_not_given_to_the_browser(at, answer)
-            await at.is_what_a_reload_shows()
-
-    run(scenario)
+    async with page([call("play", track=1)], tools=(client_tool("play", "Plays.", TRACK, approve=broken),)) as at:
+        answer = await at.say("Play.")
+        assert answer.types[-1] == "error"
+        assert "SECRET" not in answer.raw
+        is_not_given_to_the_browser(at, answer)
+        await at.is_what_a_reload_shows()
 
 
-def test_a_call_is_not_given_to_the_browser_if_the_run_is_stopped_before_anybody_is_asked() -> None:
-    async def scenario() -> None:
-        asking, never = asyncio.Event(), asyncio.Event()
+async def test_a_call_is_not_given_to_the_browser_if_the_run_is_stopped_before_anybody_is_asked() -> None:
+    asking, never = asyncio.Event(), asyncio.Event()
 
-        async def thinks() -> bool:
-            asking.set()
-            return await never.wait()
+    async def thinks() -> bool:
+        asking.set()
+        return await never.wait()
 
-        async with page([call("play", track=1)], tools=(client_tool("play", "Plays.", TRACK, approve=thinks),)) as at:
-            saying = asyncio.create_task(at.say("Play."))
-            await asking.wait()
-            await at.chat.stop()
-            answer = await saying
-            assert answer.types[-1] == "abort"
-            is_not_given_to_the_browser(at, answer)
-            await at.is_what_a_reload_shows()
-
-    run(scenario)
+    async with page([call("play", track=1)], tools=(client_tool("play", "Plays.", TRACK, approve=thinks),)) as at:
+        saying = asyncio.create_task(at.say("Play."))
+        await asking.wait()
+        await at.chat.stop()
+        answer = await saying
+        assert answer.types[-1] == "abort"
+        is_not_given_to_the_browser(at, answer)
+        await at.is_what_a_reload_shows()
 
 
-def test_what_was_just_recorded_is_known_while_the_store_cannot_be_read() -> None:
-    async def scenario() -> None:
-        store = UnreadableStore()
+async def test_what_was_just_recorded_is_known_while_the_store_cannot_be_read() -> None:
+    store = UnreadableStore()
 
-        def asks() -> bool:
-            store.unreadable = True
-            return True
+    def asks() -> bool:
+        store.unreadable = True
+        return True
 
-        tool = client_tool("play", "Plays.", TRACK, approve=asks)
-        async with page([call("play", track=1)], tools=(tool,), record=store) as at:
-            assert (await at.say("Play.")).of_type("tool-input-available") == []
-            assert at.states() == ["approval-requested"]
-            store.unreadable = False
-            await at.is_what_a_reload_shows()
-
-    run(scenario)
+    tool = client_tool("play", "Plays.", TRACK, approve=asks)
+    async with page([call("play", track=1)], tools=(tool,), record=store) as at:
+        assert (await at.say("Play.")).of_type("tool-input-available") == []
+        assert at.states() == ["approval-requested"]
+        store.unreadable = False
+        await at.is_what_a_reload_shows()
 
 
 # -- outputs ----------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("schema_from", ["schema", "signature"])
-def test_an_output_that_does_not_fit_is_refused_and_the_call_stays_open(schema_from: str) -> None:
-    async def scenario() -> None:
-        schema = {"type": "object", "required": ["latitude"]}
-        tool = client_tool("a_place", "Where?", output=schema) if schema_from == "schema" else client_tool(a_place)
-        async with page([call("a_place")], "There.", tools=(tool,)) as at:
-            await at.say("Where?")
-            filled_in = {**at.part("a_place"), "state": "output-available", "output": {"longitude": 1}}
-            message = {**at.messages[-1], "parts": [filled_in]}
-            refused = await at.chat.post({"id": "c1", "messages": [message], "messageId": message["id"]})
-            assert (refused.status, (refused.error or {})["code"]) == (422, "output-does-not-fit")
-            assert len(at.chat.model.requests) == 1
-            await at.is_what_a_reload_shows()
-            at.output("a_place", {"latitude": 1})
-            assert (await at.answer()).text == "There."
-
-    run(scenario)
+async def test_an_output_that_does_not_fit_is_refused_and_the_call_stays_open(schema_from: str) -> None:
+    schema = {"type": "object", "required": ["latitude"]}
+    tool = client_tool("a_place", "Where?", output=schema) if schema_from == "schema" else client_tool(a_place)
+    async with page([call("a_place")], "There.", tools=(tool,)) as at:
+        await at.say("Where?")
+        filled_in = {**at.part("a_place"), "state": "output-available", "output": {"longitude": 1}}
+        message = {**at.messages[-1], "parts": [filled_in]}
+        refused = await at.chat.post({"id": "c1", "messages": [message], "messageId": message["id"]})
+        assert (refused.status, (refused.error or {})["code"]) == (422, "output-does-not-fit")
+        assert len(at.chat.model.requests) == 1
+        await at.is_what_a_reload_shows()
+        at.output("a_place", {"latitude": 1})
+        assert (await at.answer()).text == "There."
 
 
-def test_an_error_of_the_browsers_needs_no_schema() -> None:
-    async def scenario() -> None:
-        async with page([call("a_place")], "Unknown.", tools=(client_tool(a_place),)) as at:
-            await at.say("Where?")
-            at.fail("a_place", "The user has no GPS.")
-            assert (await at.answer()).text == "Unknown."
-            assert asked_parts(at.chat.model.requests[1])[-1] == {"result": {"error": "The user has no GPS."}}
-            await at.is_what_a_reload_shows()
-
-    run(scenario)
+async def test_an_error_of_the_browsers_needs_no_schema() -> None:
+    async with page([call("a_place")], "Unknown.", tools=(client_tool(a_place),)) as at:
+        await at.say("Where?")
+        at.fail("a_place", "The user has no GPS.")
+        assert (await at.answer()).text == "Unknown."
+        assert asked_parts(at.chat.model.requests[1])[-1] == {"result": {"error": "The user has no GPS."}}
+        await at.is_what_a_reload_shows()
 
 
 @pytest.mark.parametrize("output", ["text", 5, None, [1, 2], True, {"a": {"b": [None]}}, {"error": "mine"}, {}])
-def test_any_json_is_an_output_where_no_schema_says_otherwise(output: Any) -> None:
-    async def scenario() -> None:
-        async with page([call("play", track=1)], "Done.", tools=(client_tool("play", "Plays.", TRACK),)) as at:
-            await at.say("Play.")
-            at.output("play", output)
-            assert (await at.answer()).text == "Done."
-            told = asked_parts(at.chat.model.requests[1])[-1]
-            assert told == {"result": output if isinstance(output, dict) else {"result": output}}
-            await at.is_what_a_reload_shows()
-
-    run(scenario)
+async def test_any_json_is_an_output_where_no_schema_says_otherwise(output: Any) -> None:
+    async with page([call("play", track=1)], "Done.", tools=(client_tool("play", "Plays.", TRACK),)) as at:
+        await at.say("Play.")
+        at.output("play", output)
+        assert (await at.answer()).text == "Done."
+        told = asked_parts(at.chat.model.requests[1])[-1]
+        assert told == {"result": output if isinstance(output, dict) else {"result": output}}
+        await at.is_what_a_reload_shows()

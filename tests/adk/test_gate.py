@@ -13,7 +13,7 @@ from adk_stream_protocol import ApprovalPolicy, client_tool
 from adk_stream_protocol.protocol.call_record import ChatKey, State
 from adk_stream_protocol.store.memory import MemoryStore
 from adk_stream_protocol.testing import ScriptedModel, call
-from support.conversations import asked_parts, run
+from support.conversations import asked_parts
 from support.pages import Clock, Page, Till, page, results_told
 from support.records import read_whole
 
@@ -51,13 +51,10 @@ async def is_paid_after_approval(at: Page, till: Till, model: ScriptedModel | No
     await at.is_what_a_reload_shows()
 
 
-def test_a_function_runs_once_and_only_after_its_approval() -> None:
-    async def scenario() -> None:
-        till = Till()
-        async with page(paying(), "Paid.", tools=(till.gated,)) as at:
-            await is_paid_after_approval(at, till)
-
-    run(scenario)
+async def test_a_function_runs_once_and_only_after_its_approval() -> None:
+    till = Till()
+    async with page(paying(), "Paid.", tools=(till.gated,)) as at:
+        await is_paid_after_approval(at, till)
 
 
 class PayTool(BaseTool):
@@ -78,126 +75,105 @@ class PayTool(BaseTool):
         return await self._till.pay(args["amount"])
 
 
-def test_a_tool_that_is_no_function_runs_once_and_only_after_its_approval() -> None:
-    async def scenario() -> None:
-        till = Till()
-        async with page(paying(), "Paid.", tools=(PayTool(till),)) as at:
-            await is_paid_after_approval(at, till)
-
-    run(scenario)
+async def test_a_tool_that_is_no_function_runs_once_and_only_after_its_approval() -> None:
+    till = Till()
+    async with page(paying(), "Paid.", tools=(PayTool(till),)) as at:
+        await is_paid_after_approval(at, till)
 
 
-def test_a_tool_of_an_agent_that_was_transferred_to_is_gated_too() -> None:
-    async def scenario() -> None:
-        till, model = Till(), ScriptedModel([paying(), "Paid."])
-        payer = LlmAgent(name="payer", model=model, tools=[till.gated], description="Pays.")
-        script = ScriptedModel([[call("transfer_to_agent", agent_name="payer")]])
-        async with page(agent=LlmAgent(name="root", model=script, sub_agents=[payer])) as at:
-            await is_paid_after_approval(at, till, model)
-
-    run(scenario)
+async def test_a_tool_of_an_agent_that_was_transferred_to_is_gated_too() -> None:
+    till, model = Till(), ScriptedModel([paying(), "Paid."])
+    payer = LlmAgent(name="payer", model=model, tools=[till.gated], description="Pays.")
+    script = ScriptedModel([[call("transfer_to_agent", agent_name="payer")]])
+    async with page(agent=LlmAgent(name="root", model=script, sub_agents=[payer])) as at:
+        await is_paid_after_approval(at, till, model)
 
 
 @pytest.mark.parametrize(("amount", "is_asked"), [(5, False), (6, True)])
-def test_a_tool_may_tell_by_its_arguments_whether_a_person_is_asked(amount: int, is_asked: bool) -> None:
-    async def scenario() -> None:
-        till = Till()
-        tool = FunctionTool(till.pay, require_confirmation=lambda amount: amount > 5)
-        async with page([call("pay", amount=amount)], "Paid.", tools=(tool,)) as at:
-            await at.say("Pay.")
-            assert at.states("pay") == ["approval-requested" if is_asked else "output-available"]
-            if is_asked:
-                assert till.paid == []
-                at.decide("pay")
-                await at.answer()
-            assert till.paid == [amount]
-
-    run(scenario)
-
-
-def test_a_tool_may_ask_for_itself_and_gets_the_persons_payload() -> None:
-    async def scenario() -> None:
-        seen: list[Any] = []
-
-        def book(tool_context: ToolContext) -> dict[str, Any]:
-            """Books."""
-            confirmation = tool_context.tool_confirmation
-            if confirmation is None:
-                tool_context.request_confirmation(hint="Which seat?", payload={"seats": ["1A", "1B"]})
-                return {"status": "asked"}
-            seen.append((confirmation.confirmed, confirmation.payload))
-            return {"booked": confirmation.payload}
-
-        async with page([call("book")], "Booked.", tools=(book,)) as at:
-            asked = await at.say("Book.")
-            (about,) = asked.of_type("data-adk-approval")
-            assert about["data"]["hint"] == "Which seat?"
-            assert about["data"]["payload"] == {"seats": ["1A", "1B"]}
-            assert await responses(at, "book") == [{"status": "asked"}]
-            at.decide("book", payload={"seat": "1B"})
+async def test_a_tool_may_tell_by_its_arguments_whether_a_person_is_asked(amount: int, is_asked: bool) -> None:
+    till = Till()
+    tool = FunctionTool(till.pay, require_confirmation=lambda amount: amount > 5)
+    async with page([call("pay", amount=amount)], "Paid.", tools=(tool,)) as at:
+        await at.say("Pay.")
+        assert at.states("pay") == ["approval-requested" if is_asked else "output-available"]
+        if is_asked:
+            assert till.paid == []
+            at.decide("pay")
             await at.answer()
-            assert seen == [(True, {"seat": "1B"})]
-            assert at.part("book")["output"] == {"booked": {"seat": "1B"}}
-
-    run(scenario)
+        assert till.paid == [amount]
 
 
-def test_a_tool_that_asks_for_itself_does_not_go_on_when_it_is_denied() -> None:
-    async def scenario() -> None:
-        went_on: list[bool] = []
+async def test_a_tool_may_ask_for_itself_and_gets_the_persons_payload() -> None:
+    seen: list[Any] = []
 
-        def book(tool_context: ToolContext) -> dict[str, Any]:
-            """Books, and does not look at what the person said."""
-            if tool_context.tool_confirmation is None:
-                tool_context.request_confirmation(hint="Sure?")
-                return {"status": "asked"}
-            went_on.append(True)
-            return {"booked": True}
-
-        async with page([call("book")], "Not booked.", tools=(book,)) as at:
-            await at.say("Book.")
-            at.decide("book", approved=False)
-            await at.answer()
-            assert went_on == []
-            assert at.states() == ["output-denied"]
-
-    run(scenario)
-
-
-def test_a_tool_that_asks_a_second_time_is_told_that_it_cannot() -> None:
-    async def scenario() -> None:
-        def book(tool_context: ToolContext) -> dict[str, Any]:
-            """Never has enough."""
-            tool_context.state["asked"] = tool_context.state.get("asked", 0) + 1
-            tool_context.request_confirmation(hint="Really?")
+    def book(tool_context: ToolContext) -> dict[str, Any]:
+        """Books."""
+        confirmation = tool_context.tool_confirmation
+        if confirmation is None:
+            tool_context.request_confirmation(hint="Which seat?", payload={"seats": ["1A", "1B"]})
             return {"status": "asked"}
+        seen.append((confirmation.confirmed, confirmation.payload))
+        return {"booked": confirmation.payload}
 
-        store = MemoryStore()
-        async with page([call("book")], "It asked again.", tools=(book,), record=store) as at:
-            await at.say("Book.")
-            at.decide("book")
-            await at.answer()
-            assert at.states() == ["output-error"]
-            words = "This call was not completed: a tool cannot ask for approval a second time."
-            assert at.part("book")["errorText"] == words
-            assert results_told(at.chat.model) == [{"error": words}]
-            (recorded,) = await read_whole(store, CHAT)
-            assert recorded.state is State.FAILED
-            assert recorded.result == {"response": {"error": words}, "state": {"asked": 2}}
-            await at.is_what_a_reload_shows()
-
-    run(scenario)
+    async with page([call("book")], "Booked.", tools=(book,)) as at:
+        asked = await at.say("Book.")
+        (about,) = asked.of_type("data-adk-approval")
+        assert about["data"]["hint"] == "Which seat?"
+        assert about["data"]["payload"] == {"seats": ["1A", "1B"]}
+        assert await responses(at, "book") == [{"status": "asked"}]
+        at.decide("book", payload={"seat": "1B"})
+        await at.answer()
+        assert seen == [(True, {"seat": "1B"})]
+        assert at.part("book")["output"] == {"booked": {"seat": "1B"}}
 
 
-def test_a_long_running_tool_of_the_servers_can_be_gated_too() -> None:
-    async def scenario() -> None:
-        till = Till()
-        tool = LongRunningFunctionTool(till.pay)
-        tool._require_confirmation = True  # ADK gives it no argument for that
-        async with page(paying(), "Paid.", tools=(tool,)) as at:
-            await is_paid_after_approval(at, till)
+async def test_a_tool_that_asks_for_itself_does_not_go_on_when_it_is_denied() -> None:
+    went_on: list[bool] = []
 
-    run(scenario)
+    def book(tool_context: ToolContext) -> dict[str, Any]:
+        """Books, and does not look at what the person said."""
+        if tool_context.tool_confirmation is None:
+            tool_context.request_confirmation(hint="Sure?")
+            return {"status": "asked"}
+        went_on.append(True)
+        return {"booked": True}
+
+    async with page([call("book")], "Not booked.", tools=(book,)) as at:
+        await at.say("Book.")
+        at.decide("book", approved=False)
+        await at.answer()
+        assert went_on == []
+        assert at.states() == ["output-denied"]
+
+
+async def test_a_tool_that_asks_a_second_time_is_told_that_it_cannot() -> None:
+    def book(tool_context: ToolContext) -> dict[str, Any]:
+        """Never has enough."""
+        tool_context.state["asked"] = tool_context.state.get("asked", 0) + 1
+        tool_context.request_confirmation(hint="Really?")
+        return {"status": "asked"}
+
+    store = MemoryStore()
+    async with page([call("book")], "It asked again.", tools=(book,), record=store) as at:
+        await at.say("Book.")
+        at.decide("book")
+        await at.answer()
+        assert at.states() == ["output-error"]
+        words = "This call was not completed: a tool cannot ask for approval a second time."
+        assert at.part("book")["errorText"] == words
+        assert results_told(at.chat.model) == [{"error": words}]
+        (recorded,) = await read_whole(store, CHAT)
+        assert recorded.state is State.FAILED
+        assert recorded.result == {"response": {"error": words}, "state": {"asked": 2}}
+        await at.is_what_a_reload_shows()
+
+
+async def test_a_long_running_tool_of_the_servers_can_be_gated_too() -> None:
+    till = Till()
+    tool = LongRunningFunctionTool(till.pay)
+    tool._require_confirmation = True  # ADK gives it no argument for that
+    async with page(paying(), "Paid.", tools=(tool,)) as at:
+        await is_paid_after_approval(at, till)
 
 
 def export() -> dict[str, str]:
@@ -210,69 +186,60 @@ def forget() -> None:
 
 
 @pytest.mark.parametrize("tool", [LongRunningFunctionTool(export), forget], ids=["with a first word", "of one run"])
-def test_only_a_long_running_tool_without_a_word_is_left_to_the_client(tool: Any) -> None:
-    async def scenario() -> None:
-        store = MemoryStore()
-        name = "export" if isinstance(tool, LongRunningFunctionTool) else "forget"
-        async with page([call(name)], "Done.", tools=(tool,), record=store) as at:
-            assert (await at.say("Go.")).text == "Done."
-            assert (await store.read(CHAT)).records == []
-
-    run(scenario)
+async def test_only_a_long_running_tool_without_a_word_is_left_to_the_client(tool: Any) -> None:
+    store = MemoryStore()
+    name = "export" if isinstance(tool, LongRunningFunctionTool) else "forget"
+    async with page([call(name)], "Done.", tools=(tool,), record=store) as at:
+        assert (await at.say("Go.")).text == "Done."
+        assert (await store.read(CHAT)).records == []
 
 
 @pytest.mark.parametrize("kind", ["server", "browser", "long-running"])
-def test_a_second_call_of_one_turn_under_the_id_of_the_first_is_a_call_of_its_own(kind: str) -> None:
-    async def scenario() -> None:
-        def pay(amount: int) -> None:
-            """Pays."""
+async def test_a_second_call_of_one_turn_under_the_id_of_the_first_is_a_call_of_its_own(kind: str) -> None:
+    def pay(amount: int) -> None:
+        """Pays."""
 
-        def answer(number: int, amount: int) -> None:
-            if kind == "server":
-                at.decide("pay", number)
-            else:
-                at.output("pay", {"paid": amount}, number)
+    def answer(number: int, amount: int) -> None:
+        if kind == "server":
+            at.decide("pay", number)
+        else:
+            at.output("pay", {"paid": amount}, number)
 
-        till, store = Till(), MemoryStore()
-        tools: dict[str, BaseTool] = {
-            "server": till.gated,
-            "browser": client_tool(pay),
-            "long-running": LongRunningFunctionTool(pay),
-        }
-        async with page(numbered(5), numbered(6), "Done.", tools=(tools[kind],), record=store) as at:
-            await at.say("Pay.")
-            answer(0, 5)
-            await at.answer()
-            answer(1, 6)
-            assert (await at.answer()).text == "Done."
-            assert [part["toolCallId"] for part in at.parts("pay")] == ["0", "0-2"]
-            assert [record.call.call_id for record in (await store.read(CHAT)).records] == ["0", "0-2"]
-            assert results_told(at.chat.model) == [{"paid": 5}, {"paid": 6}]
-            assert till.paid == ([5, 6] if kind == "server" else [])
-            await at.is_what_a_reload_shows()
-
-    run(scenario)
+    till, store = Till(), MemoryStore()
+    tools: dict[str, BaseTool] = {
+        "server": till.gated,
+        "browser": client_tool(pay),
+        "long-running": LongRunningFunctionTool(pay),
+    }
+    async with page(numbered(5), numbered(6), "Done.", tools=(tools[kind],), record=store) as at:
+        await at.say("Pay.")
+        answer(0, 5)
+        await at.answer()
+        answer(1, 6)
+        assert (await at.answer()).text == "Done."
+        assert [part["toolCallId"] for part in at.parts("pay")] == ["0", "0-2"]
+        assert [record.call.call_id for record in (await store.read(CHAT)).records] == ["0", "0-2"]
+        assert results_told(at.chat.model) == [{"paid": 5}, {"paid": 6}]
+        assert till.paid == ([5, 6] if kind == "server" else [])
+        await at.is_what_a_reload_shows()
 
 
 @pytest.mark.filterwarnings("ignore:The `plugins` argument is deprecated:DeprecationWarning")  # ADK's own use of it
-def test_tools_inside_an_agent_that_is_a_tool_are_refused_since_nobody_could_be_asked() -> None:
-    async def scenario() -> None:
-        till = Till()
+async def test_tools_inside_an_agent_that_is_a_tool_are_refused_since_nobody_could_be_asked() -> None:
+    till = Till()
 
-        def where() -> dict[str, Any]:  # pyright: ignore[reportReturnType]
-            """Runs in the browser."""
+    def where() -> dict[str, Any]:  # pyright: ignore[reportReturnType]
+        """Runs in the browser."""
 
-        inner_model = ScriptedModel([[*paying(), call("where")], "I could not."])
-        inner = LlmAgent(name="inner", model=inner_model, tools=[till.gated, client_tool(where)], description="Pays.")
-        async with page([call("inner", request="Pay.")], "It could not.", tools=(AgentTool(inner),)) as at:
-            answer = await at.say("Pay.")
-            assert answer.text == "It could not."
-            assert till.paid == []
-            assert answer.of_type("tool-approval-request") == []
-            errors = [part["result"]["error"] for part in asked_parts(inner_model.requests[1]) if "result" in part]
-            assert errors == ["This call was not run: there is no client here that could answer it."] * 2
-
-    run(scenario)
+    inner_model = ScriptedModel([[*paying(), call("where")], "I could not."])
+    inner = LlmAgent(name="inner", model=inner_model, tools=[till.gated, client_tool(where)], description="Pays.")
+    async with page([call("inner", request="Pay.")], "It could not.", tools=(AgentTool(inner),)) as at:
+        answer = await at.say("Pay.")
+        assert answer.text == "It could not."
+        assert till.paid == []
+        assert answer.of_type("tool-approval-request") == []
+        errors = [part["result"]["error"] for part in asked_parts(inner_model.requests[1]) if "result" in part]
+        assert errors == ["This call was not run: there is no client here that could answer it."] * 2
 
 
 # -- what people and models are told ----------------------------------------------------------------------------------
@@ -296,18 +263,15 @@ def test_a_policy_is_given_by_names_and_stays_as_it_is() -> None:
     ],
     ids=["denied", "denied for a reason", "too late"],
 )
-def test_the_model_is_told_why_a_call_came_to_nothing(after_s: float, said: dict[str, Any], words: str) -> None:
-    async def scenario() -> None:
-        till, clock = Till(), Clock()
-        async with page(paying(), "Not paid.", tools=(till.gated,), record=MemoryStore(clock=clock)) as at:
-            await at.say("Pay.")
-            clock.now += after_s
-            at.decide("pay", **said)
-            await at.answer()
-            assert results_told(at.chat.model) == [{"error": f"This call was not run: {words}"}]
-            assert till.paid == []
-
-    run(scenario)
+async def test_the_model_is_told_why_a_call_came_to_nothing(after_s: float, said: dict[str, Any], words: str) -> None:
+    till, clock = Till(), Clock()
+    async with page(paying(), "Not paid.", tools=(till.gated,), record=MemoryStore(clock=clock)) as at:
+        await at.say("Pay.")
+        clock.now += after_s
+        at.decide("pay", **said)
+        await at.answer()
+        assert results_told(at.chat.model) == [{"error": f"This call was not run: {words}"}]
+        assert till.paid == []
 
 
 def in_words(arguments: Mapping[str, Any]) -> str:
@@ -316,33 +280,27 @@ def in_words(arguments: Mapping[str, Any]) -> str:
 
 @pytest.mark.parametrize(("hint", "read"), [("Really?", "Really?"), (in_words, "Pay 5 dollars?")])
 @pytest.mark.parametrize("kind", ["server", "browser"])
-def test_hints_are_given_by_tool(kind: str, hint: Any, read: str) -> None:
-    async def scenario() -> None:
-        till = Till()
-        tool = till.gated if kind == "server" else client_tool(till.pay, approve=True)
-        policy = ApprovalPolicy(hints={"pay": hint, "other": "Not this one."})
-        async with page(paying(), tools=(tool,), approvals=policy, sdk_version=7) as at:
-            answer = await at.say("Pay.")
-            assert answer.of_type("data-adk-approval")[0]["data"]["hint"] == read
-            (asked,) = answer.of_type("tool-approval-request")
-            assert asked["reason"] == read
-            assert asked["approvalDescriptor"]["hint"] == read
-            await at.is_what_a_reload_shows()
-
-    run(scenario)
+async def test_hints_are_given_by_tool(kind: str, hint: Any, read: str) -> None:
+    till = Till()
+    tool = till.gated if kind == "server" else client_tool(till.pay, approve=True)
+    policy = ApprovalPolicy(hints={"pay": hint, "other": "Not this one."})
+    async with page(paying(), tools=(tool,), approvals=policy, sdk_version=7) as at:
+        answer = await at.say("Pay.")
+        assert answer.of_type("data-adk-approval")[0]["data"]["hint"] == read
+        (asked,) = answer.of_type("tool-approval-request")
+        assert asked["reason"] == read
+        assert asked["approvalDescriptor"]["hint"] == read
+        await at.is_what_a_reload_shows()
 
 
 @pytest.mark.parametrize("kind", ["server", "browser"])
 @pytest.mark.parametrize("version", ["5", "6", "7"])
-def test_what_adk_writes_for_programs_is_not_sent_to_people(kind: str, version: str) -> None:
-    async def scenario() -> None:
-        till = Till()
-        tool = till.gated if kind == "server" else client_tool(till.pay, approve=True)
-        async with page(paying(), tools=(tool,), approvals=ApprovalPolicy(hints={"other": "Not this one."})) as at:
-            answer = await at.chat.say("Pay.", sdkVersion=version)
-            assert "FunctionResponse" not in answer.raw
-            assert all("hint" not in about["data"] for about in answer.of_type("data-adk-approval"))
-            history = await at.chat.request("GET", "/messages", headers={"x-ai-sdk-version": version})
-            assert "FunctionResponse" not in history.text
-
-    run(scenario)
+async def test_what_adk_writes_for_programs_is_not_sent_to_people(kind: str, version: str) -> None:
+    till = Till()
+    tool = till.gated if kind == "server" else client_tool(till.pay, approve=True)
+    async with page(paying(), tools=(tool,), approvals=ApprovalPolicy(hints={"other": "Not this one."})) as at:
+        answer = await at.chat.say("Pay.", sdkVersion=version)
+        assert "FunctionResponse" not in answer.raw
+        assert all("hint" not in about["data"] for about in answer.of_type("data-adk-approval"))
+        history = await at.chat.request("GET", "/messages", headers={"x-ai-sdk-version": version})
+        assert "FunctionResponse" not in history.text

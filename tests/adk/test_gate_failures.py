@@ -97,64 +97,54 @@ def pay(amount: int) -> None:
     ],
     ids=["gated", "gated in the browser", "free in the browser", "long-running"],
 )
-def test_what_cannot_be_recorded_is_not_asked(tool: Any) -> None:
-    async def scenario() -> None:
-        store = FragileStore()
-        async with page(paying(), "Not now.", tools=(tool,), record=store) as at:
-            store.fails_at = {State.PENDING, State.APPROVED}
-            answer = await at.say("Pay.")
-            assert answer.of_type("tool-approval-request") == []
-            assert results_told(at.chat.model) == [{"error": STORE_DOWN}]
-            assert at.states() == ["output-error"]
-            await at.is_what_a_reload_shows()
-
-    run(scenario)
+async def test_what_cannot_be_recorded_is_not_asked(tool: Any) -> None:
+    store = FragileStore()
+    async with page(paying(), "Not now.", tools=(tool,), record=store) as at:
+        store.fails_at = {State.PENDING, State.APPROVED}
+        answer = await at.say("Pay.")
+        assert answer.of_type("tool-approval-request") == []
+        assert results_told(at.chat.model) == [{"error": STORE_DOWN}]
+        assert at.states() == ["output-error"]
+        await at.is_what_a_reload_shows()
 
 
-def test_a_tool_that_needs_no_approval_runs_without_the_store() -> None:
-    async def scenario() -> None:
-        till, store = Till(), FragileStore()
-        async with page(paying(), "Paid.", tools=(till.pay,), record=store) as at:
-            store.fails_at = set(State)
-            assert (await at.say("Pay.")).text == "Paid."
-            assert till.paid == [5]
-
-    run(scenario)
+async def test_a_tool_that_needs_no_approval_runs_without_the_store() -> None:
+    till, store = Till(), FragileStore()
+    async with page(paying(), "Paid.", tools=(till.pay,), record=store) as at:
+        store.fails_at = set(State)
+        assert (await at.say("Pay.")).text == "Paid."
+        assert till.paid == [5]
 
 
-def test_a_decision_that_cannot_be_recorded_is_refused_and_can_be_sent_again() -> None:
-    async def scenario() -> None:
-        till, store = Till(), FragileStore()
-        async with page(paying(), "Paid.", tools=(till.gated,), record=store) as at:
-            await at.say("Pay.")
-            store.fails_at = {State.APPROVED}
-            request = await decides(at)
-            refused = await at.chat.post(request)
-            assert (refused.status, (refused.error or {})["code"]) == (503, "store-unavailable")
-            assert await states(store) == [State.PENDING]
-            assert till.paid == []
-            store.fails_at = set()
-            assert (await at.chat.post(request)).text == "Paid."
-            assert till.paid == [5]
-
-    run(scenario)
+async def test_a_decision_that_cannot_be_recorded_is_refused_and_can_be_sent_again() -> None:
+    till, store = Till(), FragileStore()
+    async with page(paying(), "Paid.", tools=(till.gated,), record=store) as at:
+        await at.say("Pay.")
+        store.fails_at = {State.APPROVED}
+        request = await decides(at)
+        refused = await at.chat.post(request)
+        assert (refused.status, (refused.error or {})["code"]) == (503, "store-unavailable")
+        assert await states(store) == [State.PENDING]
+        assert till.paid == []
+        store.fails_at = set()
+        assert (await at.chat.post(request)).text == "Paid."
+        assert till.paid == [5]
 
 
 @pytest.mark.parametrize("step", [State.CLAIMED, State.STARTED])
-def test_an_approved_call_that_cannot_be_taken_up_does_not_run(step: State, caplog: pytest.LogCaptureFixture) -> None:
-    async def scenario() -> None:
-        till, store = Till(), FragileStore()
-        async with page(paying(), "Not now.", tools=(till.gated,), record=store) as at:
-            await at.say("Pay.")
-            store.fails_at = {step}
-            await at.chat.post(await decides(at))
-            assert till.paid == []
-            assert results_told(at.chat.model) == [{"error": STORE_DOWN}]
-            assert not await lingers(at)
-            called = at.part("pay")["toolCallId"]
-            assert logged(caplog) == [f"the store is down: call {called} was not run"]
-
-    run(scenario)
+async def test_an_approved_call_that_cannot_be_taken_up_does_not_run(
+    step: State, caplog: pytest.LogCaptureFixture
+) -> None:
+    till, store = Till(), FragileStore()
+    async with page(paying(), "Not now.", tools=(till.gated,), record=store) as at:
+        await at.say("Pay.")
+        store.fails_at = {step}
+        await at.chat.post(await decides(at))
+        assert till.paid == []
+        assert results_told(at.chat.model) == [{"error": STORE_DOWN}]
+        assert not await lingers(at)
+        called = at.part("pay")["toolCallId"]
+        assert logged(caplog) == [f"the store is down: call {called} was not run"]
 
 
 async def lingers(at: Page) -> bool:
@@ -162,154 +152,133 @@ async def lingers(at: Page) -> bool:
     return (await at.chat.chats())[0]["waiting"]
 
 
-def test_a_result_that_cannot_be_recorded_is_unknown_to_everybody_and_the_tool_never_runs_again(
+async def test_a_result_that_cannot_be_recorded_is_unknown_to_everybody_and_the_tool_never_runs_again(
     caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(gated_call, "_RETRIES_S", (0,))
 
-    async def scenario() -> None:
-        till, store = Till(), FragileStore()
-        async with page(paying(), "Who knows.", "Hello.", tools=(till.gated,), record=store) as at:
-            await at.say("Pay.")
-            store.fails_at = {State.DONE}
-            at.decide("pay")
-            assert (await at.answer()).text == "Who knows."
-            assert results_told(at.chat.model) == [{"error": UNKNOWN}]
-            assert at.states() == ["output-error"]
-            called = at.part("pay")["toolCallId"]
-            assert logged(caplog) == [f"the end of call {called} was not recorded: StoreUnavailable"] * 2
-            store.fails_at = set()
-            assert (await at.say("hi")).text == "Hello."
-            assert await states(store) == [State.UNKNOWN]
-            assert till.paid == [5]
-            assert {"result": {"error": UNKNOWN}} in asked_parts(at.chat.model.requests[-1])
-            await at.is_what_a_reload_shows()
-
-    run(scenario)
+    till, store = Till(), FragileStore()
+    async with page(paying(), "Who knows.", "Hello.", tools=(till.gated,), record=store) as at:
+        await at.say("Pay.")
+        store.fails_at = {State.DONE}
+        at.decide("pay")
+        assert (await at.answer()).text == "Who knows."
+        assert results_told(at.chat.model) == [{"error": UNKNOWN}]
+        assert at.states() == ["output-error"]
+        called = at.part("pay")["toolCallId"]
+        assert logged(caplog) == [f"the end of call {called} was not recorded: StoreUnavailable"] * 2
+        store.fails_at = set()
+        assert (await at.say("hi")).text == "Hello."
+        assert await states(store) == [State.UNKNOWN]
+        assert till.paid == [5]
+        assert {"result": {"error": UNKNOWN}} in asked_parts(at.chat.model.requests[-1])
+        await at.is_what_a_reload_shows()
 
 
-def test_a_result_is_written_again_after_a_failure_of_the_store() -> None:
-    async def scenario() -> None:
-        till, store = Till(), FragileStore()
-        async with page(paying(), "Paid.", tools=(till.gated,), record=store) as at:
-            await at.say("Pay.")
-            store.fails_at = {State.DONE}
-            at.decide("pay")
-            answer = asyncio.create_task(at.answer())
-            await until(lambda: bool(till.paid))
-            store.fails_at = set()
-            assert (await answer).text == "Paid."
-            assert results_told(at.chat.model) == [{"paid": 5}]
-            assert await states(store) == [State.DONE]
-
-    run(scenario)
+async def test_a_result_is_written_again_after_a_failure_of_the_store() -> None:
+    till, store = Till(), FragileStore()
+    async with page(paying(), "Paid.", tools=(till.gated,), record=store) as at:
+        await at.say("Pay.")
+        store.fails_at = {State.DONE}
+        at.decide("pay")
+        answer = asyncio.create_task(at.answer())
+        await until(lambda: bool(till.paid))
+        store.fails_at = set()
+        assert (await answer).text == "Paid."
+        assert results_told(at.chat.model) == [{"paid": 5}]
+        assert await states(store) == [State.DONE]
 
 
 # -- tools that fail or are stopped -----------------------------------------------------------------------------------
 
 
-def test_a_tool_that_raises_has_failed_and_the_same_approval_never_runs_it_again() -> None:
-    async def scenario() -> None:
-        def fails(_: int) -> None:
-            raise ConnectionError("SECRET host")
+async def test_a_tool_that_raises_has_failed_and_the_same_approval_never_runs_it_again() -> None:
+    def fails(_: int) -> None:
+        raise ConnectionError("SECRET host")
 
-        till, store = Till(fails), MemoryStore()
-        async with page(paying(), "It failed.", "As I said.", tools=(till.gated,), record=store) as at:
-            await at.say("Pay.")
-            request = await decides(at)
-            failed = await at.chat.post(request)
-            assert failed.types == ["start", "tool-output-error", "error"]
-            assert await states(store) == [State.FAILED]
-            again = await at.chat.post(request)
-            assert [chunk["errorText"] for chunk in again.of_type("tool-output-error")] == ["The tool pay failed."]
-            await at.say("What happened?")
-            assert results_told(at.chat.model) == [{"error": "The tool pay failed."}]
-            assert till.paid == [5]
-            assert "SECRET" not in failed.raw + again.raw + str(await store.read(CHAT))
-
-    run(scenario)
+    till, store = Till(fails), MemoryStore()
+    async with page(paying(), "It failed.", "As I said.", tools=(till.gated,), record=store) as at:
+        await at.say("Pay.")
+        request = await decides(at)
+        failed = await at.chat.post(request)
+        assert failed.types == ["start", "tool-output-error", "error"]
+        assert await states(store) == [State.FAILED]
+        again = await at.chat.post(request)
+        assert [chunk["errorText"] for chunk in again.of_type("tool-output-error")] == ["The tool pay failed."]
+        await at.say("What happened?")
+        assert results_told(at.chat.model) == [{"error": "The tool pay failed."}]
+        assert till.paid == [5]
+        assert "SECRET" not in failed.raw + again.raw + str(await store.read(CHAT))
 
 
-def test_a_tool_that_raised_is_a_failed_call_after_a_reload_and_nobody_waits_for_it() -> None:
-    async def scenario() -> None:
-        def fails(_: int) -> None:
-            raise ConnectionError
+async def test_a_tool_that_raised_is_a_failed_call_after_a_reload_and_nobody_waits_for_it() -> None:
+    def fails(_: int) -> None:
+        raise ConnectionError
 
-        till = Till(fails)
-        async with page(paying(), "It failed.", tools=(till.gated,)) as at:
-            await at.say("Pay.")
-            at.decide("pay")
-            await at.answer()
-            assert at.states() == ["output-error"]
-            await at.is_what_a_reload_shows()
-            assert not await lingers(at)
-
-    run(scenario)
+    till = Till(fails)
+    async with page(paying(), "It failed.", tools=(till.gated,)) as at:
+        await at.say("Pay.")
+        at.decide("pay")
+        await at.answer()
+        assert at.states() == ["output-error"]
+        await at.is_what_a_reload_shows()
+        assert not await lingers(at)
 
 
-def test_after_a_tool_raised_the_model_hears_of_it_with_the_users_next_words() -> None:
-    async def scenario() -> None:
-        def fails(_: int) -> None:
-            raise ConnectionError
+async def test_after_a_tool_raised_the_model_hears_of_it_with_the_users_next_words() -> None:
+    def fails(_: int) -> None:
+        raise ConnectionError
 
-        till = Till(fails)
-        async with page(paying(), "It had failed.", tools=(till.gated,)) as at:
-            await at.say("Pay.")
-            at.decide("pay")
-            await at.answer()
-            assert (await at.say("What now?")).text == "It had failed."
-            assert results_told(at.chat.model) == [{"error": "The tool pay failed."}]
-            assert till.paid == [5]
-
-    run(scenario)
+    till = Till(fails)
+    async with page(paying(), "It had failed.", tools=(till.gated,)) as at:
+        await at.say("Pay.")
+        at.decide("pay")
+        await at.answer()
+        assert (await at.say("What now?")).text == "It had failed."
+        assert results_told(at.chat.model) == [{"error": "The tool pay failed."}]
+        assert till.paid == [5]
 
 
-def test_a_failure_that_a_callback_answers_is_recorded_as_a_failure_all_the_same(
+async def test_a_failure_that_a_callback_answers_is_recorded_as_a_failure_all_the_same(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    async def scenario() -> None:
-        def fails(_: int) -> None:
-            raise ConnectionError
+    def fails(_: int) -> None:
+        raise ConnectionError
 
-        def answers(tool: Any, args: Any, tool_context: Any, error: Exception) -> dict[str, str]:
-            return {"status": "try again tomorrow"}
+    def answers(tool: Any, args: Any, tool_context: Any, error: Exception) -> dict[str, str]:
+        return {"status": "try again tomorrow"}
 
-        till, store, model = Till(fails), MemoryStore(), ScriptedModel([paying(), "Tomorrow."])
-        agent = LlmAgent(name="helper", model=model, tools=[till.gated], on_tool_error_callback=answers)
-        async with page(agent=agent, record=store) as at:
-            await at.say("Pay.")
-            assert (await at.chat.post(await decides(at))).text == "Tomorrow."
-            assert results_told(model) == [{"status": "try again tomorrow"}]
-            (recorded,) = await read_whole(store, CHAT)
-            assert recorded.state is State.FAILED
-            assert recorded.result == {"response": {"error": "The tool pay failed."}, "state": {}}
-            assert logged(caplog) == []
-
-    run(scenario)
+    till, store, model = Till(fails), MemoryStore(), ScriptedModel([paying(), "Tomorrow."])
+    agent = LlmAgent(name="helper", model=model, tools=[till.gated], on_tool_error_callback=answers)
+    async with page(agent=agent, record=store) as at:
+        await at.say("Pay.")
+        assert (await at.chat.post(await decides(at))).text == "Tomorrow."
+        assert results_told(model) == [{"status": "try again tomorrow"}]
+        (recorded,) = await read_whole(store, CHAT)
+        assert recorded.state is State.FAILED
+        assert recorded.result == {"response": {"error": "The tool pay failed."}, "state": {}}
+        assert logged(caplog) == []
 
 
 @pytest.mark.parametrize("is_bridged", [True, False], ids=["in a chat", "in a run past the bridge"])
-def test_of_a_tool_that_needs_no_approval_no_failure_is_recorded(
+async def test_of_a_tool_that_needs_no_approval_no_failure_is_recorded(
     is_bridged: bool, caplog: pytest.LogCaptureFixture
 ) -> None:
-    async def scenario() -> None:
-        def fails(_: int) -> None:
-            raise ConnectionError
+    def fails(_: int) -> None:
+        raise ConnectionError
 
-        till, store = Till(fails), MemoryStore()
-        async with page(paying(), tools=(till.pay,), record=store) as at:
-            if is_bridged:
-                assert (await at.say("Pay.")).types[-1] == "error"
-            else:
-                words = types.Content(role="user", parts=[types.Part(text="Pay.")])
-                with pytest.raises(ConnectionError):
-                    async for _ in at.chat.runner.run_async(user_id="ann", session_id="c1", new_message=words):
-                        pass
-            assert till.paid == [5]
-            assert await states(store) == []
-            assert logged(caplog) == []
-
-    run(scenario)
+    till, store = Till(fails), MemoryStore()
+    async with page(paying(), tools=(till.pay,), record=store) as at:
+        if is_bridged:
+            assert (await at.say("Pay.")).types[-1] == "error"
+        else:
+            words = types.Content(role="user", parts=[types.Part(text="Pay.")])
+            with pytest.raises(ConnectionError):
+                async for _ in at.chat.runner.run_async(user_id="ann", session_id="c1", new_message=words):
+                    pass
+        assert till.paid == [5]
+        assert await states(store) == []
+        assert logged(caplog) == []
 
 
 @pytest.mark.parametrize("grace_s", [5, 0], ids=["in time", "after the run was given up"])

@@ -11,7 +11,6 @@ from google.adk.tools.mcp_tool import McpToolset, StdioConnectionParams
 
 from adk_stream_protocol.testing import call
 from live.live_pages import live_page
-from support.conversations import run
 from support.pages import page
 
 SERVER = '''
@@ -36,7 +35,7 @@ server.run()
 
 @pytest.mark.parametrize("open_page", [page, live_page], ids=["request", "live"])
 @pytest.mark.parametrize("approved", [True, False], ids=["approved", "denied"])
-def test_a_tool_of_an_mcp_server_runs_once_and_only_after_its_approval(
+async def test_a_tool_of_an_mcp_server_runs_once_and_only_after_its_approval(
     approved: bool, open_page: Any, tmp_path: Path
 ) -> None:
     script, paid = tmp_path / "server.py", tmp_path / "paid"
@@ -44,20 +43,17 @@ def test_a_tool_of_an_mcp_server_runs_once_and_only_after_its_approval(
     paid.touch()
     command = mcp.StdioServerParameters(command=sys.executable, args=[str(script), str(paid)], env=dict(os.environ))
 
-    async def scenario() -> None:
-        connection = StdioConnectionParams(server_params=command, timeout=25)
-        toolset = McpToolset(connection_params=connection, require_confirmation=True)
-        try:
-            async with open_page([call("pay", amount=5)], "Done.", tools=(toolset,)) as at:
-                await at.say("Pay.")
-                assert at.states("pay") == ["approval-requested"]
-                assert paid.read_text() == ""
-                at.decide("pay", approved=approved)
-                assert (await at.answer()).text == "Done."
-                assert paid.read_text() == ("5;" if approved else "")
-                assert at.states("pay") == ["output-available" if approved else "output-denied"]
-                await at.is_what_a_reload_shows()
-        finally:
-            await toolset.close()
-
-    run(scenario)
+    connection = StdioConnectionParams(server_params=command, timeout=25)
+    toolset = McpToolset(connection_params=connection, require_confirmation=True)
+    try:
+        async with open_page([call("pay", amount=5)], "Done.", tools=(toolset,)) as at:
+            await at.say("Pay.")
+            assert at.states("pay") == ["approval-requested"]
+            assert paid.read_text() == ""
+            at.decide("pay", approved=approved)
+            assert (await at.answer()).text == "Done."
+            assert paid.read_text() == ("5;" if approved else "")
+            assert at.states("pay") == ["output-available" if approved else "output-denied"]
+            await at.is_what_a_reload_shows()
+    finally:
+        await toolset.close()

@@ -12,7 +12,6 @@ from google.genai import types
 from adk_stream_protocol import client_tool
 from adk_stream_protocol.adk.runner import resumable
 from adk_stream_protocol.testing import ScriptedModel, call
-from support.conversations import run
 from support.pages import Till, page, results_told
 
 
@@ -46,45 +45,36 @@ def app_with(*plugins: BasePlugin, till: Till, **fields: Any) -> App:
     return App(name="shop", root_agent=helper, plugins=list(plugins), resumability_config=resumable())
 
 
-def test_a_plugin_may_change_the_result_of_an_approved_call() -> None:
-    async def scenario() -> None:
-        till = Till()
-        async with page(agent=app_with(Rewriting("mine"), till=till)) as at:
-            await at.say("Pay.")
-            at.decide("pay")
-            await at.answer()
-            assert till.paid == [5]
-            assert at.part("pay")["output"] == {"paid": 5, "seen_by": "plugin"}
-
-    run(scenario)
+async def test_a_plugin_may_change_the_result_of_an_approved_call() -> None:
+    till = Till()
+    async with page(agent=app_with(Rewriting("mine"), till=till)) as at:
+        await at.say("Pay.")
+        at.decide("pay")
+        await at.answer()
+        assert till.paid == [5]
+        assert at.part("pay")["output"] == {"paid": 5, "seen_by": "plugin"}
 
 
-def test_a_plugin_may_answer_instead_and_then_nobody_is_asked() -> None:
-    async def scenario() -> None:
-        till = Till()
-        async with page(agent=app_with(Answering("mine"), till=till)) as at:
-            await at.say("Pay.")
-            assert at.part("pay")["output"] == {"answered_by": "plugin"}
-            assert till.paid == []
-
-    run(scenario)
+async def test_a_plugin_may_answer_instead_and_then_nobody_is_asked() -> None:
+    till = Till()
+    async with page(agent=app_with(Answering("mine"), till=till)) as at:
+        await at.say("Pay.")
+        assert at.part("pay")["output"] == {"answered_by": "plugin"}
+        assert till.paid == []
 
 
-def test_a_plugin_cannot_answer_a_call_that_was_denied() -> None:
-    async def scenario() -> None:
-        till, plugin = Till(), Answering("mine")
-        app = app_with(plugin, till=till)
-        answers = plugin.before_tool_callback
-        plugin.before_tool_callback = BasePlugin("other").before_tool_callback
-        async with page(agent=app) as at:
-            await at.say("Pay.")
-            plugin.before_tool_callback = answers
-            at.decide("pay", approved=False)
-            await at.answer()
-            assert at.states() == ["output-denied"]
-            assert results_told(at.chat.model)[-1] == {"error": "This call was not run: the user denied it."}
-
-    run(scenario)
+async def test_a_plugin_cannot_answer_a_call_that_was_denied() -> None:
+    till, plugin = Till(), Answering("mine")
+    app = app_with(plugin, till=till)
+    answers = plugin.before_tool_callback
+    plugin.before_tool_callback = BasePlugin("other").before_tool_callback
+    async with page(agent=app) as at:
+        await at.say("Pay.")
+        plugin.before_tool_callback = answers
+        at.decide("pay", approved=False)
+        await at.answer()
+        assert at.states() == ["output-denied"]
+        assert results_told(at.chat.model)[-1] == {"error": "This call was not run: the user denied it."}
 
 
 def adjust(tool: BaseTool, args: dict[str, Any], tool_context: ToolContext) -> None:
@@ -101,57 +91,47 @@ def adjusting_app(by: str, *tools: Any) -> App:
 
 
 @pytest.mark.parametrize("by", ["plugin", "callback"])
-def test_arguments_that_are_changed_on_their_way_to_the_tool_do_not_break_its_approval(by: str) -> None:
+async def test_arguments_that_are_changed_on_their_way_to_the_tool_do_not_break_its_approval(by: str) -> None:
     """ADK's documented way to correct arguments. The person sees, and approves, what the model has called."""
-
-    async def scenario() -> None:
-        till = Till()
-        async with page(agent=adjusting_app(by, till.gated)) as at:
-            await at.say("Pay.")
-            assert at.part("pay")["input"] == {"amount": 5}
-            at.decide("pay")
-            answer = await at.answer()
-            assert answer.status == 200, answer.error
-            assert till.paid == [6]
-
-    run(scenario)
+    till = Till()
+    async with page(agent=adjusting_app(by, till.gated)) as at:
+        await at.say("Pay.")
+        assert at.part("pay")["input"] == {"amount": 5}
+        at.decide("pay")
+        answer = await at.answer()
+        assert answer.status == 200, answer.error
+        assert till.paid == [6]
 
 
 @pytest.mark.parametrize("by", ["plugin", "callback"])
 @pytest.mark.parametrize("kind", ["client tool", "plain long-running tool"])
-def test_arguments_that_are_changed_on_their_way_do_not_break_the_answer_of_a_browser(by: str, kind: str) -> None:
-    async def scenario() -> None:
-        def pay(amount: int) -> None:
-            """Pays."""
+async def test_arguments_that_are_changed_on_their_way_do_not_break_the_answer_of_a_browser(by: str, kind: str) -> None:
+    def pay(amount: int) -> None:
+        """Pays."""
 
-        tool = client_tool(pay) if kind == "client tool" else LongRunningFunctionTool(pay)
-        async with page(agent=adjusting_app(by, tool)) as at:
-            await at.say("Pay.")
-            assert at.part("pay")["input"] == {"amount": 5}
-            at.output("pay", {"paid": 5})
-            answer = await at.answer()
-            assert answer.status == 200, answer.error
-            assert results_told(at.chat.model) == [{"paid": 5}]
-
-    run(scenario)
+    tool = client_tool(pay) if kind == "client tool" else LongRunningFunctionTool(pay)
+    async with page(agent=adjusting_app(by, tool)) as at:
+        await at.say("Pay.")
+        assert at.part("pay")["input"] == {"amount": 5}
+        at.output("pay", {"paid": 5})
+        answer = await at.answer()
+        assert answer.status == 200, answer.error
+        assert results_told(at.chat.model) == [{"paid": 5}]
 
 
-def test_the_callbacks_of_an_agent_see_the_approved_call_once() -> None:
-    async def scenario() -> None:
-        till, seen = Till(), list[str]()
+async def test_the_callbacks_of_an_agent_see_the_approved_call_once() -> None:
+    till, seen = Till(), list[str]()
 
-        def before(tool: BaseTool, args: dict[str, Any], tool_context: ToolContext) -> None:
-            seen.append("asking" if tool_context.tool_confirmation is None else "approved")
+    def before(tool: BaseTool, args: dict[str, Any], tool_context: ToolContext) -> None:
+        seen.append("asking" if tool_context.tool_confirmation is None else "approved")
 
-        def after(tool: BaseTool, args: dict[str, Any], tool_context: ToolContext, tool_response: Any) -> Any:
-            return {"receipt": tool_response["paid"]} if "paid" in tool_response else None
+    def after(tool: BaseTool, args: dict[str, Any], tool_context: ToolContext, tool_response: Any) -> Any:
+        return {"receipt": tool_response["paid"]} if "paid" in tool_response else None
 
-        app = app_with(till=till, before_tool_callback=before, after_tool_callback=after)
-        async with page(agent=app) as at:
-            await at.say("Pay.")
-            at.decide("pay")
-            await at.answer()
-            assert seen == ["asking", "approved"]
-            assert at.part("pay")["output"] == {"receipt": 5}
-
-    run(scenario)
+    app = app_with(till=till, before_tool_callback=before, after_tool_callback=after)
+    async with page(agent=app) as at:
+        await at.say("Pay.")
+        at.decide("pay")
+        await at.answer()
+        assert seen == ["asking", "approved"]
+        assert at.part("pay")["output"] == {"receipt": 5}

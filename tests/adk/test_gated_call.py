@@ -12,6 +12,8 @@ from support.gated_calls import KEY, PAY, Gate, logged, stopped_while_the_store_
 from support.records import CHAT
 from support.virtual_time import run
 
+pytestmark = pytest.mark.virtual_time
+
 NOT_APPROVED = {"error": "This call was not run: nobody has approved it."}
 ELSEWHERE = {"error": "This call was not run: another run has taken it up."}
 DENIED = {"error": "This call was not run: the user denied it."}
@@ -23,95 +25,77 @@ UNKNOWN = {
 # -- the run ----------------------------------------------------------------------------------------------------------
 
 
-def test_an_approved_call_may_run_once() -> None:
-    async def scenario() -> None:
-        gate = await Gate.opened()
-        call = await gate.approved()
-        assert not call.is_started
-        gate.store.reads = 0
-        gate.store.clock.now += 29
-        assert await call.take_up(PAY) is None
-        assert call.is_started
-        assert gate.store.reads == 0
-        assert call.record == await gate.stored()
-        assert (await gate.stored()).lease_token == gate.leased.lease.token
-        assert [entry.state for entry in (await gate.store.audit(CHAT))[-2:]] == ["claimed", "started"]
-        assert gate.leased.at_work == gate.leased.unstored == {KEY}
-        gate.store.clock.now += 29
-        assert await gate.store.renew(gate.leased.lease, 1)
-        again = gate.call()
-        assert await again.take_up(PAY) == UNKNOWN
-        assert not again.is_started
-
-    run(scenario())
+async def test_an_approved_call_may_run_once() -> None:
+    gate = await Gate.opened()
+    call = await gate.approved()
+    assert not call.is_started
+    gate.store.reads = 0
+    gate.store.clock.now += 29
+    assert await call.take_up(PAY) is None
+    assert call.is_started
+    assert gate.store.reads == 0
+    assert call.record == await gate.stored()
+    assert (await gate.stored()).lease_token == gate.leased.lease.token
+    assert [entry.state for entry in (await gate.store.audit(CHAT))[-2:]] == ["claimed", "started"]
+    assert gate.leased.at_work == gate.leased.unstored == {KEY}
+    gate.store.clock.now += 29
+    assert await gate.store.renew(gate.leased.lease, 1)
+    again = gate.call()
+    assert await again.take_up(PAY) == UNKNOWN
+    assert not again.is_started
 
 
-def test_taking_a_call_up_renews_the_lease() -> None:
-    async def scenario() -> None:
-        gate = await Gate.opened()
-        call = await gate.approved()
-        gate.store.clock.now += 31
-        assert await call.take_up(PAY) is None
-        gate.store.clock.now += 29
-        assert (await gate.store.acquire(CHAT, 30)).lease is None
-
-    run(scenario())
+async def test_taking_a_call_up_renews_the_lease() -> None:
+    gate = await Gate.opened()
+    call = await gate.approved()
+    gate.store.clock.now += 31
+    assert await call.take_up(PAY) is None
+    gate.store.clock.now += 29
+    assert (await gate.store.acquire(CHAT, 30)).lease is None
 
 
-def test_what_nobody_has_approved_does_not_run() -> None:
-    async def scenario() -> None:
-        gate = await Gate.opened()
-        call = gate.call()
-        assert await call.take_up(PAY) == NOT_APPROVED
-        await call.ask(hint=None, approval_id=None)
-        assert await call.take_up(PAY) == NOT_APPROVED
-        approved = await gate.change(state=State.APPROVED, approved=True)
-        assert await call.take_up({"amount": 6}) == NOT_APPROVED
-        assert call.record == approved
-        assert not gate.leased.at_work
-        assert not call.is_started
-        assert await call.take_up(PAY) is None
-
-    run(scenario())
+async def test_what_nobody_has_approved_does_not_run() -> None:
+    gate = await Gate.opened()
+    call = gate.call()
+    assert await call.take_up(PAY) == NOT_APPROVED
+    await call.ask(hint=None, approval_id=None)
+    assert await call.take_up(PAY) == NOT_APPROVED
+    approved = await gate.change(state=State.APPROVED, approved=True)
+    assert await call.take_up({"amount": 6}) == NOT_APPROVED
+    assert call.record == approved
+    assert not gate.leased.at_work
+    assert not call.is_started
+    assert await call.take_up(PAY) is None
 
 
-def test_a_decision_that_came_in_elsewhere_is_read() -> None:
-    async def scenario() -> None:
-        gate = await Gate.opened()
-        call = gate.call()
-        await call.ask(hint=None, approval_id=None)
-        await gate.change(state=State.APPROVED, approved=True)
-        assert await call.take_up(PAY) is None
-
-    run(scenario())
+async def test_a_decision_that_came_in_elsewhere_is_read() -> None:
+    gate = await Gate.opened()
+    call = gate.call()
+    await call.ask(hint=None, approval_id=None)
+    await gate.change(state=State.APPROVED, approved=True)
+    assert await call.take_up(PAY) is None
 
 
-def test_a_call_that_is_gone_is_forgotten() -> None:
-    async def scenario() -> None:
-        gate = await Gate.opened()
-        call = gate.call()
-        await call.ask(hint=None, approval_id=None)
-        await gate.store.forget(gate.leased.lease)
-        assert await call.take_up(PAY) == NOT_APPROVED
-        assert gate.leased.records == {}
-
-    run(scenario())
+async def test_a_call_that_is_gone_is_forgotten() -> None:
+    gate = await Gate.opened()
+    call = gate.call()
+    await call.ask(hint=None, approval_id=None)
+    await gate.store.forget(gate.leased.lease)
+    assert await call.take_up(PAY) == NOT_APPROVED
+    assert gate.leased.records == {}
 
 
-def test_a_call_that_has_ended_is_told_and_does_not_run() -> None:
-    async def scenario() -> None:
-        gate = await Gate.opened()
-        call = gate.call()
-        await call.ask(hint=None, approval_id=None)
-        await gate.change(state=State.DENIED, approved=False)
-        assert await call.take_up(PAY) == DENIED
-        gate.store.reads = 0
-        assert await call.take_up(PAY) == DENIED
-        assert gate.store.reads == 0
-        assert not gate.leased.at_work
-        assert not gate.leased.unstored
-
-    run(scenario())
+async def test_a_call_that_has_ended_is_told_and_does_not_run() -> None:
+    gate = await Gate.opened()
+    call = gate.call()
+    await call.ask(hint=None, approval_id=None)
+    await gate.change(state=State.DENIED, approved=False)
+    assert await call.take_up(PAY) == DENIED
+    gate.store.reads = 0
+    assert await call.take_up(PAY) == DENIED
+    assert gate.store.reads == 0
+    assert not gate.leased.at_work
+    assert not gate.leased.unstored
 
 
 @pytest.mark.parametrize(
@@ -123,163 +107,130 @@ def test_a_call_that_has_ended_is_told_and_does_not_run() -> None:
     ],
     ids=["ended", "started", "claimed"],
 )
-def test_a_call_that_another_run_has_is_told_as_it_stands(change: dict[str, Any], told: dict[str, Any]) -> None:
-    async def scenario() -> None:
-        gate = await Gate.opened()
-        call = await gate.approved()
-        moved = await gate.change(**change)
-        assert await call.take_up(PAY) == told
-        assert call.record == moved
-        assert not gate.leased.at_work
-        assert not gate.leased.unstored
-        assert not call.is_started
-
-    run(scenario())
+async def test_a_call_that_another_run_has_is_told_as_it_stands(change: dict[str, Any], told: dict[str, Any]) -> None:
+    gate = await Gate.opened()
+    call = await gate.approved()
+    moved = await gate.change(**change)
+    assert await call.take_up(PAY) == told
+    assert call.record == moved
+    assert not gate.leased.at_work
+    assert not gate.leased.unstored
+    assert not call.is_started
 
 
-def test_a_call_of_a_chat_that_is_deleted_or_held_elsewhere_does_not_run() -> None:
-    async def scenario() -> None:
-        gate = await Gate.opened()
-        call = await gate.approved()
-        gate.store.clock.now += 31
-        other = (await gate.store.acquire(CHAT, 30)).lease
-        assert other is not None
-        assert await call.take_up(PAY) == ELSEWHERE
-        assert (await gate.stored()).state is State.APPROVED
-        await gate.store.forget(other)
-        assert await call.take_up(PAY) == ELSEWHERE
-        assert gate.leased.records == {}
-
-    run(scenario())
+async def test_a_call_of_a_chat_that_is_deleted_or_held_elsewhere_does_not_run() -> None:
+    gate = await Gate.opened()
+    call = await gate.approved()
+    gate.store.clock.now += 31
+    other = (await gate.store.acquire(CHAT, 30)).lease
+    assert other is not None
+    assert await call.take_up(PAY) == ELSEWHERE
+    assert (await gate.stored()).state is State.APPROVED
+    await gate.store.forget(other)
+    assert await call.take_up(PAY) == ELSEWHERE
+    assert gate.leased.records == {}
 
 
-def test_a_store_that_fails_at_the_start_leaves_nothing_at_work() -> None:
-    async def scenario() -> None:
-        gate = await Gate.opened()
-        call = await gate.approved()
-        gate.store.failures = [StoreUnavailable()]
-        with pytest.raises(StoreUnavailable):
-            await call.take_up(PAY)
-        assert not gate.leased.at_work
-        assert not gate.leased.unstored
-        assert (await gate.stored()).state is State.APPROVED
-        assert call.record == await gate.stored()
-
-    run(scenario())
+async def test_a_store_that_fails_at_the_start_leaves_nothing_at_work() -> None:
+    gate = await Gate.opened()
+    call = await gate.approved()
+    gate.store.failures = [StoreUnavailable()]
+    with pytest.raises(StoreUnavailable):
+        await call.take_up(PAY)
+    assert not gate.leased.at_work
+    assert not gate.leased.unstored
+    assert (await gate.stored()).state is State.APPROVED
+    assert call.record == await gate.stored()
 
 
-def test_a_call_that_is_stopped_while_its_start_is_written_has_not_run() -> None:
-    async def scenario() -> None:
-        gate = await Gate.opened()
-        call = await gate.approved()
-        gate.store.is_free.clear()
-        task = asyncio.create_task(call.take_up(PAY))
-        await asyncio.sleep(0.1)
-        assert gate.leased.at_work == gate.leased.unstored == {KEY}
-        task.cancel()
-        gate.store.is_free.set()
-        with pytest.raises(asyncio.CancelledError):
-            await task
-        assert not gate.leased.at_work
-        assert not gate.leased.unstored
-        assert not call.is_started
-        stored = await gate.stored()
-        told = {"error": "This call was not run: it was stopped before it began."}
-        assert (stored.state, stored.result) == (State.FAILED, {"response": told, "state": {}})
-        assert call.record == stored
-
-    run(scenario())
+async def test_a_call_that_is_stopped_while_its_start_is_written_has_not_run() -> None:
+    gate = await Gate.opened()
+    call = await gate.approved()
+    gate.store.is_free.clear()
+    task = asyncio.create_task(call.take_up(PAY))
+    await asyncio.sleep(0.1)
+    assert gate.leased.at_work == gate.leased.unstored == {KEY}
+    task.cancel()
+    gate.store.is_free.set()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert not gate.leased.at_work
+    assert not gate.leased.unstored
+    assert not call.is_started
+    stored = await gate.stored()
+    told = {"error": "This call was not run: it was stopped before it began."}
+    assert (stored.state, stored.result) == (State.FAILED, {"response": told, "state": {}})
+    assert call.record == stored
 
 
 # -- the result -------------------------------------------------------------------------------------------------------
 
 
-def test_a_result_is_written_down_as_json() -> None:
-    async def scenario() -> None:
-        gate = await Gate.opened()
-        call = await gate.started()
-        assert await call.finish({"paid": (5,)}, {"total": 5}) is None
-        stored = await gate.stored()
-        assert (stored.state, stored.result) == (State.DONE, {"response": {"paid": [5]}, "state": {"total": 5}})
-        assert call.record == stored
-        assert not call.is_started
-
-    run(scenario())
+async def test_a_result_is_written_down_as_json() -> None:
+    gate = await Gate.opened()
+    call = await gate.started()
+    assert await call.finish({"paid": (5,)}, {"total": 5}) is None
+    stored = await gate.stored()
+    assert (stored.state, stored.result) == (State.DONE, {"response": {"paid": [5]}, "state": {"total": 5}})
+    assert call.record == stored
+    assert not call.is_started
 
 
-def test_a_failure_is_written_down() -> None:
-    async def scenario() -> None:
-        gate = await Gate.opened()
-        call = await gate.started()
-        assert await call.fail("No.", {"total": 5}) is None
-        stored = await gate.stored()
-        assert (stored.state, stored.result) == (State.FAILED, {"response": {"error": "No."}, "state": {"total": 5}})
-        assert call.record == stored
-
-    run(scenario())
+async def test_a_failure_is_written_down() -> None:
+    gate = await Gate.opened()
+    call = await gate.started()
+    assert await call.fail("No.", {"total": 5}) is None
+    stored = await gate.stored()
+    assert (stored.state, stored.result) == (State.FAILED, {"response": {"error": "No."}, "state": {"total": 5}})
+    assert call.record == stored
 
 
-def test_what_was_cancelled_half_way_is_unknown() -> None:
-    async def scenario() -> None:
-        gate = await Gate.opened()
-        call = await gate.started()
-        await call.lose()
-        assert (await gate.stored()).state is State.UNKNOWN
-        assert call.record == await gate.stored()
-        assert not call.is_started
-
-    run(scenario())
+async def test_what_was_cancelled_half_way_is_unknown() -> None:
+    gate = await Gate.opened()
+    call = await gate.started()
+    await call.lose()
+    assert (await gate.stored()).state is State.UNKNOWN
+    assert call.record == await gate.stored()
+    assert not call.is_started
 
 
 @pytest.mark.parametrize("end", ["finish", "fail", "lose"])
-def test_a_stop_waits_until_the_end_is_written(end: str) -> None:
-    async def scenario() -> None:
-        gate = await Gate.opened()
-        call = await gate.started()
-        work = {"finish": lambda: call.finish({}, {}), "fail": lambda: call.fail("No.", {}), "lose": call.lose}[end]()
-        await stopped_while_the_store_is_busy(gate, work)
-        assert (await gate.stored()).is_final
-        assert call.record == await gate.stored()
-
-    run(scenario())
+async def test_a_stop_waits_until_the_end_is_written(end: str) -> None:
+    gate = await Gate.opened()
+    call = await gate.started()
+    work = {"finish": lambda: call.finish({}, {}), "fail": lambda: call.fail("No.", {}), "lose": call.lose}[end]()
+    await stopped_while_the_store_is_busy(gate, work)
+    assert (await gate.stored()).is_final
+    assert call.record == await gate.stored()
 
 
-def test_what_is_recorded_counts_and_is_told() -> None:
-    async def scenario() -> None:
-        gate = await Gate.opened()
-        call = await gate.started()
-        moved = await gate.change(state=State.DONE, result={"response": {"paid": 6}, "state": {}})
-        assert await call.finish({"paid": 5}, {}) == {"paid": 6}
-        assert call.record == moved
-
-    run(scenario())
+async def test_what_is_recorded_counts_and_is_told() -> None:
+    gate = await Gate.opened()
+    call = await gate.started()
+    moved = await gate.change(state=State.DONE, result={"response": {"paid": 6}, "state": {}})
+    assert await call.finish({"paid": 5}, {}) == {"paid": 6}
+    assert call.record == moved
 
 
-def test_the_end_of_a_call_whose_chat_is_deleted_is_unknown() -> None:
-    async def scenario() -> None:
-        gate = await Gate.opened()
-        call = await gate.started()
-        await gate.store.forget(gate.leased.lease)
-        began = asyncio.get_running_loop().time()
-        assert await call.finish({"paid": 5}, {}) == UNKNOWN
-        assert gate.leased.records == {}
-        assert asyncio.get_running_loop().time() == began
-
-    run(scenario())
+async def test_the_end_of_a_call_whose_chat_is_deleted_is_unknown() -> None:
+    gate = await Gate.opened()
+    call = await gate.started()
+    await gate.store.forget(gate.leased.lease)
+    began = asyncio.get_running_loop().time()
+    assert await call.finish({"paid": 5}, {}) == UNKNOWN
+    assert gate.leased.records == {}
+    assert asyncio.get_running_loop().time() == began
 
 
-def test_the_end_of_a_call_that_another_run_has_is_unknown_here() -> None:
-    async def scenario() -> None:
-        gate = await Gate.opened()
-        call = await gate.started()
-        moved = await gate.change(lease_token="other")
-        gate.store.reads = 0
-        assert await call.finish({"paid": 5}, {}) == UNKNOWN
-        assert gate.store.reads == 2
-        assert call.record == msgspec.structs.replace(moved, state=State.UNKNOWN)
-        assert (await gate.stored()).state is State.STARTED
-
-    run(scenario())
+async def test_the_end_of_a_call_that_another_run_has_is_unknown_here() -> None:
+    gate = await Gate.opened()
+    call = await gate.started()
+    moved = await gate.change(lease_token="other")
+    gate.store.reads = 0
+    assert await call.finish({"paid": 5}, {}) == UNKNOWN
+    assert gate.store.reads == 2
+    assert call.record == msgspec.structs.replace(moved, state=State.UNKNOWN)
+    assert (await gate.stored()).state is State.STARTED
 
 
 def test_a_result_is_written_again_until_the_store_is_back(caplog: pytest.LogCaptureFixture) -> None:
@@ -297,38 +248,29 @@ def test_a_result_is_written_again_until_the_store_is_back(caplog: pytest.LogCap
     assert logged(caplog) == [f"the end of call 1 was not recorded: {name}" for name in failed]
 
 
-def test_a_result_that_cannot_be_written_is_unknown_to_everybody() -> None:
-    async def scenario() -> None:
-        gate = await Gate.opened()
-        call = await gate.started()
-        gate.store.failures = [ValueError()] * 6
-        began = asyncio.get_running_loop().time()
-        assert await call.finish({"paid": 5}, {}) == UNKNOWN
-        assert asyncio.get_running_loop().time() - began == pytest.approx(3.75)
-        assert gate.store.failures == []
-        assert call.record == msgspec.structs.replace(await gate.stored(), state=State.UNKNOWN)
-
-    run(scenario())
+async def test_a_result_that_cannot_be_written_is_unknown_to_everybody() -> None:
+    gate = await Gate.opened()
+    call = await gate.started()
+    gate.store.failures = [ValueError()] * 6
+    began = asyncio.get_running_loop().time()
+    assert await call.finish({"paid": 5}, {}) == UNKNOWN
+    assert asyncio.get_running_loop().time() - began == pytest.approx(3.75)
+    assert gate.store.failures == []
+    assert call.record == msgspec.structs.replace(await gate.stored(), state=State.UNKNOWN)
 
 
-def test_the_end_of_a_call_without_a_record_is_unknown() -> None:
-    async def scenario() -> None:
-        gate = await Gate.opened()
-        call = gate.call()
-        gate.store.is_failing_reads = True
-        assert await call.finish({"paid": 5}, {}) == UNKNOWN
-        assert gate.leased.records == {}
-
-    run(scenario())
+async def test_the_end_of_a_call_without_a_record_is_unknown() -> None:
+    gate = await Gate.opened()
+    call = gate.call()
+    gate.store.is_failing_reads = True
+    assert await call.finish({"paid": 5}, {}) == UNKNOWN
+    assert gate.leased.records == {}
 
 
-def test_a_first_attempt_to_end_a_call_needs_no_look_into_the_store() -> None:
-    async def scenario() -> None:
-        gate = await Gate.opened()
-        call = await gate.started()
-        gate.store.reads = 0
-        await call.finish({"paid": 5}, {})
-        assert gate.store.reads == 0
-        assert (await gate.stored()).state is State.DONE
-
-    run(scenario())
+async def test_a_first_attempt_to_end_a_call_needs_no_look_into_the_store() -> None:
+    gate = await Gate.opened()
+    call = await gate.started()
+    gate.store.reads = 0
+    await call.finish({"paid": 5}, {})
+    assert gate.store.reads == 0
+    assert (await gate.stored()).state is State.DONE

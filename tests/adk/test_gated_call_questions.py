@@ -12,122 +12,103 @@ from support.gated_calls import KEY, PAY, Gate, logged, stopped_while_the_store_
 from support.records import CHAT
 from support.virtual_time import run
 
+pytestmark = pytest.mark.virtual_time
+
 DOWN = "This call was not run: approvals cannot be recorded right now."
 SCHEMA = {"type": "object"}
 
 
-def test_a_question_is_written_down_as_a_person_will_see_it() -> None:
-    async def scenario() -> None:
-        gate = await Gate.opened()
-        call = gate.call()
-        assert call.record is None
-        assert await call.ask(hint="Pay?", payload={"to": ""}, approval_id=None) is None
-        now = gate.store.clock.now
-        assert (
-            call.record
-            == await gate.stored()
-            == CallRecord(
-                chat=CHAT,
-                call=KEY,
-                tool="pay",
-                arguments=PAY,
-                executor="server",
-                state=State.PENDING,
-                asked_at=now,
-                hint="Pay?",
-                deadline=now + 100,
-                message_id="m1",
-                prepared={"model": "large"},
-                asked_payload={"to": ""},
-                delivered=False,
-            )
+async def test_a_question_is_written_down_as_a_person_will_see_it() -> None:
+    gate = await Gate.opened()
+    call = gate.call()
+    assert call.record is None
+    assert await call.ask(hint="Pay?", payload={"to": ""}, approval_id=None) is None
+    now = gate.store.clock.now
+    assert (
+        call.record
+        == await gate.stored()
+        == CallRecord(
+            chat=CHAT,
+            call=KEY,
+            tool="pay",
+            arguments=PAY,
+            executor="server",
+            state=State.PENDING,
+            asked_at=now,
+            hint="Pay?",
+            deadline=now + 100,
+            message_id="m1",
+            prepared={"model": "large"},
+            asked_payload={"to": ""},
+            delivered=False,
         )
-        assert call.record is not None
-        assert call.record.delivered is False
-        assert gate.leased.unasked == {KEY}
-
-    run(scenario())
-
-
-def test_a_question_of_our_own_has_an_id_and_the_policys_hint() -> None:
-    async def scenario() -> None:
-        gate = await Gate.opened()
-        call = gate.call(hints={"pay": "Really?"})
-        assert await call.ask(hint="Pay?", approval_id="a1") is None
-        stored = await gate.stored()
-        assert (stored.approval_id, stored.hint, stored.asked_payload) == ("a1", "Really?", None)
-        assert gate.leased.unasked == set()
-
-    run(scenario())
+    )
+    assert call.record is not None
+    assert call.record.delivered is False
+    assert gate.leased.unasked == {KEY}
 
 
-def test_a_browsers_call_has_its_time_from_now_on() -> None:
-    async def scenario() -> None:
-        gate = await Gate.opened()
-        tool = client_tool("pay", "Pays.", output=SCHEMA)
-        assert await gate.call(tool=tool).open_for_browser(tool, approval_id=None) is None
-        stored, now = await gate.stored(), gate.store.clock.now
-        assert (stored.executor, stored.state, stored.output_schema) == ("browser", State.APPROVED, SCHEMA)
-        assert (stored.deadline, stored.browser_deadline, stored.approval_id) == (None, now + 10, None)
-        assert gate.leased.unasked == set()
+async def test_a_question_of_our_own_has_an_id_and_the_policys_hint() -> None:
+    gate = await Gate.opened()
+    call = gate.call(hints={"pay": "Really?"})
+    assert await call.ask(hint="Pay?", approval_id="a1") is None
+    stored = await gate.stored()
+    assert (stored.approval_id, stored.hint, stored.asked_payload) == ("a1", "Really?", None)
+    assert gate.leased.unasked == set()
 
-    run(scenario())
+
+async def test_a_browsers_call_has_its_time_from_now_on() -> None:
+    gate = await Gate.opened()
+    tool = client_tool("pay", "Pays.", output=SCHEMA)
+    assert await gate.call(tool=tool).open_for_browser(tool, approval_id=None) is None
+    stored, now = await gate.stored(), gate.store.clock.now
+    assert (stored.executor, stored.state, stored.output_schema) == ("browser", State.APPROVED, SCHEMA)
+    assert (stored.deadline, stored.browser_deadline, stored.approval_id) == (None, now + 10, None)
+    assert gate.leased.unasked == set()
 
 
 @pytest.mark.parametrize("hints", [{}, {"pay": "Really?"}])
-def test_a_browsers_call_that_is_to_be_approved_waits_for_the_person_first(hints: dict[str, str]) -> None:
-    async def scenario() -> None:
-        gate = await Gate.opened()
-        tool = client_tool("pay", "Pays.", output=SCHEMA)
-        assert await gate.call(tool=tool, hints=hints).open_for_browser(tool, approval_id="a1") is None
-        stored, now = await gate.stored(), gate.store.clock.now
-        assert (stored.executor, stored.state, stored.output_schema) == ("browser", State.PENDING, SCHEMA)
-        assert (stored.deadline, stored.browser_deadline, stored.approval_id) == (now + 100, None, "a1")
-        assert stored.hint == hints.get("pay")
-        assert gate.leased.unasked == set()
-
-    run(scenario())
+async def test_a_browsers_call_that_is_to_be_approved_waits_for_the_person_first(hints: dict[str, str]) -> None:
+    gate = await Gate.opened()
+    tool = client_tool("pay", "Pays.", output=SCHEMA)
+    assert await gate.call(tool=tool, hints=hints).open_for_browser(tool, approval_id="a1") is None
+    stored, now = await gate.stored(), gate.store.clock.now
+    assert (stored.executor, stored.state, stored.output_schema) == ("browser", State.PENDING, SCHEMA)
+    assert (stored.deadline, stored.browser_deadline, stored.approval_id) == (now + 100, None, "a1")
+    assert stored.hint == hints.get("pay")
+    assert gate.leased.unasked == set()
 
 
-def test_what_is_left_to_others_has_no_deadline() -> None:
-    async def scenario() -> None:
-        gate = await Gate.opened()
-        assert await gate.call().leave_to_client() is None
-        stored = await gate.stored()
-        assert (stored.executor, stored.state) == ("browser", State.APPROVED)
-        assert (stored.deadline, stored.browser_deadline, stored.approval_id) == (None, None, None)
-
-    run(scenario())
+async def test_what_is_left_to_others_has_no_deadline() -> None:
+    gate = await Gate.opened()
+    assert await gate.call().leave_to_client() is None
+    stored = await gate.stored()
+    assert (stored.executor, stored.state) == ("browser", State.APPROVED)
+    assert (stored.deadline, stored.browser_deadline, stored.approval_id) == (None, None, None)
 
 
-def test_what_cannot_be_shown_is_not_asked() -> None:
-    async def scenario() -> None:
-        gate = await Gate.opened()
-        tool = client_tool("pay", "Pays.")
-        infinite = gate.call({"amount": float("inf")})
-        reason = "its arguments contain a number that is infinite or not a number"
-        assert await infinite.ask(hint=None, approval_id=None) == f"This call was not run: {reason}."
-        large = gate.call({"amount": 2**53 + 1}, tool)
-        assert await large.open_for_browser(tool, approval_id=None) == (
-            "This call was not run: a browser cannot hold an integer beyond 2^53 exactly. Send it as a string."
-        )
-        assert gate.leased.records == {}
-
-    run(scenario())
+async def test_what_cannot_be_shown_is_not_asked() -> None:
+    gate = await Gate.opened()
+    tool = client_tool("pay", "Pays.")
+    infinite = gate.call({"amount": float("inf")})
+    reason = "its arguments contain a number that is infinite or not a number"
+    assert await infinite.ask(hint=None, approval_id=None) == f"This call was not run: {reason}."
+    large = gate.call({"amount": 2**53 + 1}, tool)
+    assert await large.open_for_browser(tool, approval_id=None) == (
+        "This call was not run: a browser cannot hold an integer beyond 2^53 exactly. Send it as a string."
+    )
+    assert gate.leased.records == {}
 
 
-def test_an_id_is_used_once() -> None:
-    async def scenario() -> None:
-        gate = await Gate.opened()
-        assert await gate.call().ask(hint=None, approval_id=None) is None
-        first = gate.leased.records[KEY]
-        gate.leased.unasked.clear()
-        refusal = await gate.call({"amount": 6}).ask(hint=None, approval_id=None)
-        assert refusal == "This call was not run: an earlier call of this turn has its id."
-        assert gate.leased.records == {KEY: first}
-        assert gate.leased.unasked == set()
-
-    run(scenario())
+async def test_an_id_is_used_once() -> None:
+    gate = await Gate.opened()
+    assert await gate.call().ask(hint=None, approval_id=None) is None
+    first = gate.leased.records[KEY]
+    gate.leased.unasked.clear()
+    refusal = await gate.call({"amount": 6}).ask(hint=None, approval_id=None)
+    assert refusal == "This call was not run: an earlier call of this turn has its id."
+    assert gate.leased.records == {KEY: first}
+    assert gate.leased.unasked == set()
 
 
 @pytest.mark.parametrize("at", ["read", "add"])
@@ -142,29 +123,23 @@ def test_what_cannot_be_written_is_not_asked(at: str, caplog: pytest.LogCaptureF
     assert logged(caplog) == ["the store is down: call 1 of chat c1 was not run"]
 
 
-def test_a_stop_finds_what_is_written_and_what_is_known_the_same() -> None:
-    async def scenario() -> None:
-        gate = await Gate.opened()
-        await stopped_while_the_store_is_busy(gate, gate.call().ask(hint=None, approval_id=None))
-        assert gate.leased.records[KEY] == await gate.stored()
-
-    run(scenario())
+async def test_a_stop_finds_what_is_written_and_what_is_known_the_same() -> None:
+    gate = await Gate.opened()
+    await stopped_while_the_store_is_busy(gate, gate.call().ask(hint=None, approval_id=None))
+    assert gate.leased.records[KEY] == await gate.stored()
 
 
-def test_work_is_done_before_whoever_waits_for_it_leaves() -> None:
-    async def scenario() -> None:
-        async def work() -> int:
-            await asyncio.sleep(1)
-            done.append(1)
-            return 5
+async def test_work_is_done_before_whoever_waits_for_it_leaves() -> None:
+    async def work() -> int:
+        await asyncio.sleep(1)
+        done.append(1)
+        return 5
 
-        done: list[int] = []
-        assert await to_its_end(work()) == 5
-        task = asyncio.create_task(to_its_end(work()))
-        await asyncio.sleep(0.5)
-        task.cancel()
-        with pytest.raises(asyncio.CancelledError):
-            await task
-        assert done == [1, 1]
-
-    run(scenario())
+    done: list[int] = []
+    assert await to_its_end(work()) == 5
+    task = asyncio.create_task(to_its_end(work()))
+    await asyncio.sleep(0.5)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert done == [1, 1]

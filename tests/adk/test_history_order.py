@@ -107,49 +107,40 @@ def turn_of(events: list[Event], name: str) -> tuple[str, str, bool] | None:
 
 
 @pytest.mark.figures
-def test_messages_stand_where_a_slow_reading_puts_them() -> None:
-    async def scenario() -> None:
-        random, chat = Random(11), empty_chat()
-        for _ in range(figure(3_000)):
-            events = any_session(random)
-            told = await encode_history(
-                chat, events, new_translator=lambda _: Translator(root_author="a"), records={}, running=None
-            )
-            assert [(message["role"], message["id"]) for message in told] == messages_in_order(events)
-
-    asyncio.run(scenario())
+async def test_messages_stand_where_a_slow_reading_puts_them() -> None:
+    random, chat = Random(11), empty_chat()
+    for _ in range(figure(3_000)):
+        events = any_session(random)
+        told = await encode_history(
+            chat, events, new_translator=lambda _: Translator(root_author="a"), records={}, running=None
+        )
+        assert [(message["role"], message["id"]) for message in told] == messages_in_order(events)
 
 
 @pytest.mark.figures
-def test_the_turn_of_a_message_is_the_one_that_a_slow_reading_finds() -> None:
-    async def scenario() -> None:
-        random, found = Random(12), 0
-        for _ in range(figure(3_000)):
-            events = any_session(random)
-            names = [random.choice((f"u{n}", f"m{n}", f"e{n}", f"msg-i{n}")) for n in random.choices(range(12), k=2)]
-            expected = turn_of(events, names[0]) or turn_of(events, names[1])
-            turn = await find_turn(events, names)
-            assert (turn and (turn.invocation_id, turn.user_message_id, turn.is_alone)) == expected
-            found += turn is not None
-        assert found > figure(3_000) // 4
-
-    asyncio.run(scenario())
+async def test_the_turn_of_a_message_is_the_one_that_a_slow_reading_finds() -> None:
+    random, found = Random(12), 0
+    for _ in range(figure(3_000)):
+        events = any_session(random)
+        names = [random.choice((f"u{n}", f"m{n}", f"e{n}", f"msg-i{n}")) for n in random.choices(range(12), k=2)]
+        expected = turn_of(events, names[0]) or turn_of(events, names[1])
+        turn = await find_turn(events, names)
+        assert (turn and (turn.invocation_id, turn.user_message_id, turn.is_alone)) == expected
+        found += turn is not None
+    assert found > figure(3_000) // 4
 
 
 @pytest.mark.figures
-def test_a_repeated_message_is_known_again_unless_it_was_taken_back() -> None:
-    async def scenario() -> None:
-        random = Random(13)
-        for _ in range(figure(3_000)):
-            events = any_session(random)
-            asked = MessageIds(user_message_id=f"u{random.randint(0, 9)}", message_id=None)
-            about = [(event, MessageIds.of(event)) for event in events if event.author == "user"]
-            same = [(event, ids) for event, ids in about if ids.user_message_id == asked.user_message_id]
-            known = [(event, ids.message_id) for event, ids in same if ids.message_id is not None]
-            is_kept = bool(known) and known[-1][0] in _apply_rewinds(events)
-            assert await find_repeated(events, asked) == ((known[-1][1], True) if is_kept else None)
-
-    asyncio.run(scenario())
+async def test_a_repeated_message_is_known_again_unless_it_was_taken_back() -> None:
+    random = Random(13)
+    for _ in range(figure(3_000)):
+        events = any_session(random)
+        asked = MessageIds(user_message_id=f"u{random.randint(0, 9)}", message_id=None)
+        about = [(event, MessageIds.of(event)) for event in events if event.author == "user"]
+        same = [(event, ids) for event, ids in about if ids.user_message_id == asked.user_message_id]
+        known = [(event, ids.message_id) for event, ids in same if ids.message_id is not None]
+        is_kept = bool(known) and known[-1][0] in _apply_rewinds(events)
+        assert await find_repeated(events, asked) == ((known[-1][1], True) if is_kept else None)
 
 
 def test_an_answer_stands_behind_the_last_words_of_an_id_that_came_twice() -> None:

@@ -14,6 +14,8 @@ from adk_stream_protocol.store.base import Lease, Snapshot
 from support.records import CHAT, paid, record
 from support.virtual_time import run
 
+pytestmark = pytest.mark.virtual_time
+
 FIRST, SECOND = CallKey("i1", "1"), CallKey("i1", "2")
 
 
@@ -107,37 +109,28 @@ def test_nothing_at_work_is_not_waited_for() -> None:
 
 
 @pytest.mark.parametrize("end", ["end", "lose"])
-def test_tools_are_waited_for(end: str) -> None:
-    async def scenario() -> None:
-        leased = taken()
-        leased.begin(FIRST)
-        leased.begin(SECOND)
-        if end == "lose":
-            assert await waited(leased, 10, leased.lose_calls) == pytest.approx(1)
-            return
-        ends = [lambda: leased.end(FIRST, has_result=False), lambda: leased.end(SECOND, has_result=False)]
-        assert await waited(leased, 10, *ends) == pytest.approx(2)
-
-    run(scenario())
+async def test_tools_are_waited_for(end: str) -> None:
+    leased = taken()
+    leased.begin(FIRST)
+    leased.begin(SECOND)
+    if end == "lose":
+        assert await waited(leased, 10, leased.lose_calls) == pytest.approx(1)
+        return
+    ends = [lambda: leased.end(FIRST, has_result=False), lambda: leased.end(SECOND, has_result=False)]
+    assert await waited(leased, 10, *ends) == pytest.approx(2)
 
 
-def test_results_are_waited_for_only_a_moment() -> None:
-    async def scenario() -> None:
-        leased = taken()
-        leased.begin(FIRST)
-        assert await waited(leased, 10, lambda: leased.end(FIRST)) == pytest.approx(2)
-        leased.begin(FIRST)
-        asyncio.get_running_loop().call_later(1.5, lambda: leased.store_result(FIRST))
-        assert await waited(leased, 10, lambda: leased.end(FIRST)) == pytest.approx(1.5)
-
-    run(scenario())
+async def test_results_are_waited_for_only_a_moment() -> None:
+    leased = taken()
+    leased.begin(FIRST)
+    assert await waited(leased, 10, lambda: leased.end(FIRST)) == pytest.approx(2)
+    leased.begin(FIRST)
+    asyncio.get_running_loop().call_later(1.5, lambda: leased.store_result(FIRST))
+    assert await waited(leased, 10, lambda: leased.end(FIRST)) == pytest.approx(1.5)
 
 
-def test_patience_has_an_end() -> None:
-    async def scenario() -> None:
-        leased = taken()
-        leased.begin(FIRST)
-        assert await waited(leased, 3) == pytest.approx(4)
-        assert await waited(leased, 0.5) == pytest.approx(1)
-
-    run(scenario())
+async def test_patience_has_an_end() -> None:
+    leased = taken()
+    leased.begin(FIRST)
+    assert await waited(leased, 3) == pytest.approx(4)
+    assert await waited(leased, 0.5) == pytest.approx(1)

@@ -10,7 +10,6 @@ from google.genai import types
 
 from adk_stream_protocol import client_tool
 from adk_stream_protocol.testing import Answer
-from support.conversations import run
 from support.pages import Page, Till, page, results_told
 
 
@@ -36,63 +35,49 @@ async def goes_on(at: Page, answer: Answer) -> None:
     assert (answer.status, answer.text) == (200, "Done.")
 
 
-def test_a_second_payment_is_not_made_on_the_approval_of_the_first() -> None:
-    async def scenario() -> None:
-        till = Till()
-        async with page(numbered("pay", amount=5), numbered("pay", amount=5), "Done.", tools=(till.gated,)) as at:
-            await at.say("Pay.")
-            at.decide("pay")
-            answer = await at.answer()
-            assert till.paid == [5]
-            await goes_on(at, answer)
-
-    run(scenario)
+async def test_a_second_payment_is_not_made_on_the_approval_of_the_first() -> None:
+    till = Till()
+    async with page(numbered("pay", amount=5), numbered("pay", amount=5), "Done.", tools=(till.gated,)) as at:
+        await at.say("Pay.")
+        at.decide("pay")
+        answer = await at.answer()
+        assert till.paid == [5]
+        await goes_on(at, answer)
 
 
-def test_a_second_call_is_not_given_to_the_browser_on_the_approval_of_the_first() -> None:
-    async def scenario() -> None:
-        tool = client_tool(play, approve=True)
-        async with page(numbered("play", track=1), numbered("play", track=2), "Done.", tools=(tool,)) as at:
-            await at.say("Play.")
-            at.decide("play")
-            at.output("play", {"plays": 1})
-            answer = await at.answer()
-            assert answer.of_type("tool-input-available") == []
-            await goes_on(at, answer)
-
-    run(scenario)
+async def test_a_second_call_is_not_given_to_the_browser_on_the_approval_of_the_first() -> None:
+    tool = client_tool(play, approve=True)
+    async with page(numbered("play", track=1), numbered("play", track=2), "Done.", tools=(tool,)) as at:
+        await at.say("Play.")
+        at.decide("play")
+        at.output("play", {"plays": 1})
+        answer = await at.answer()
+        assert answer.of_type("tool-input-available") == []
+        await goes_on(at, answer)
 
 
 @pytest.mark.parametrize("track", [1, 2], ids=["with the same arguments", "with others"])
 @pytest.mark.parametrize("kind", [client_tool, LongRunningFunctionTool])
-def test_a_second_call_of_the_browsers_has_an_output_of_its_own_or_none(kind: Any, track: int) -> None:
-    async def scenario() -> None:
-        tool = kind(play)
-        async with page(numbered("play", track=1), numbered("play", track=track), "Done.", tools=(tool,)) as at:
-            await at.say("Play.")
-            at.output("play", {"plays": 1})
-            await goes_on(at, await at.answer())
-
-    run(scenario)
+async def test_a_second_call_of_the_browsers_has_an_output_of_its_own_or_none(kind: Any, track: int) -> None:
+    tool = kind(play)
+    async with page(numbered("play", track=1), numbered("play", track=track), "Done.", tools=(tool,)) as at:
+        await at.say("Play.")
+        at.output("play", {"plays": 1})
+        await goes_on(at, await at.answer())
 
 
 @pytest.mark.parametrize("order", ["together", (0, 1), (1, 0)], ids=str)
-def test_outputs_reach_a_model_without_ids_in_the_order_of_its_calls(order: Any) -> None:
-    async def scenario() -> None:
-        calls = [
-            types.Part(function_call=types.FunctionCall(name="play", args={"track": track})) for track in ("a", "b")
-        ]
-        async with page(calls, "Done.", tools=(client_tool(play),)) as at:
-            await at.say("Play.")
-            for number in (0, 1) if order == "together" else order:
-                at.output("play", {"plays": "ab"[number]}, number)
-                if order != "together":
-                    await at.answer()
-                    await at.is_what_a_reload_shows()
-            if order == "together":
+async def test_outputs_reach_a_model_without_ids_in_the_order_of_its_calls(order: Any) -> None:
+    calls = [types.Part(function_call=types.FunctionCall(name="play", args={"track": track})) for track in ("a", "b")]
+    async with page(calls, "Done.", tools=(client_tool(play),)) as at:
+        await at.say("Play.")
+        for number in (0, 1) if order == "together" else order:
+            at.output("play", {"plays": "ab"[number]}, number)
+            if order != "together":
                 await at.answer()
-            (asked,) = [content for content in at.chat.model.requests[-1].contents if content.parts[0].function_call]
-            assert [part.function_call.id for part in asked.parts] == [None, None]
-            assert results_told(at.chat.model) == [{"plays": "a"}, {"plays": "b"}]
-
-    run(scenario)
+                await at.is_what_a_reload_shows()
+        if order == "together":
+            await at.answer()
+        (asked,) = [content for content in at.chat.model.requests[-1].contents if content.parts[0].function_call]
+        assert [part.function_call.id for part in asked.parts] == [None, None]
+        assert results_told(at.chat.model) == [{"plays": "a"}, {"plays": "b"}]

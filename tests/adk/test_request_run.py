@@ -27,94 +27,82 @@ ABORT = {"type": "abort"}
 # -- stop -------------------------------------------------------------------------------------------------------------
 
 
-def test_a_stop_closes_the_model_and_leaves_no_task() -> None:
-    async def scenario() -> None:
-        model, agent = hanging("Once ", "upon a time", script=("Next.",))
-        async with conversation(agent=agent) as chat:
-            tasks = other_tasks()
-            answer = asyncio.create_task(chat.say("A story."))
-            await model.hangs.wait()
-            await chat.stop()
-            assert model.is_closed
-            told = await answer
-            assert checked(told) == [
-                "start",
-                "start-step",
-                "text-start",
-                "text-delta",
-                "text-end",
-                "finish-step",
-                "abort",
-            ]
-            assert told.text == "Once upon a time"
-            assert other_tasks() == tasks
-            assert (await chat.say("And now?")).text == "Next."
-
-    run(scenario)
-
-
-def test_a_stop_ends_the_tool_and_seals_its_call() -> None:
-    async def scenario() -> None:
-        tool = Endless()
-        async with conversation([text("Working."), call("endless")], "Next.", tools=(tool.endless,)) as chat:
-            tasks = other_tasks()
-            answer = asyncio.create_task(chat.say("Work."))
-            await tool.started.wait()
-            await chat.stop()
-            assert tool.was_cancelled
-            told = await answer
-            assert checked(told)[-4:] == ["start-step", "message-metadata", "finish-step", "abort"]
-            assert len(told.of_type("tool-output-error")) == 1
-            assert other_tasks() == tasks
-            assert (await chat.say("And now?")).text == "Next."
-            sealed = [part for part in asked_parts(chat.model.requests[1]) if isinstance(part, dict)]
-            assert [list(part) for part in sealed] == [["call"], ["result"]]
-            assert "error" in sealed[1]["result"]
-
-    run(scenario)
-
-
-def test_a_stop_closes_all_that_parallel_agents_have_open() -> None:
-    async def scenario() -> None:
-        tool = Endless()
-        speaking, _ = hanging("Meanwhile I")
-        working = ScriptedModel([[call("endless"), call("endless")]])
-        agents = [
-            LlmAgent(name="left", model=speaking),
-            LlmAgent(name="right", model=working, tools=[tool.endless]),
+async def test_a_stop_closes_the_model_and_leaves_no_task() -> None:
+    model, agent = hanging("Once ", "upon a time", script=("Next.",))
+    async with conversation(agent=agent) as chat:
+        tasks = other_tasks()
+        answer = asyncio.create_task(chat.say("A story."))
+        await model.hangs.wait()
+        await chat.stop()
+        assert model.is_closed
+        told = await answer
+        assert checked(told) == [
+            "start",
+            "start-step",
+            "text-start",
+            "text-delta",
+            "text-end",
+            "finish-step",
+            "abort",
         ]
-        async with conversation(agent=ParallelAgent(name="both", sub_agents=agents)) as chat:
-            tasks = other_tasks()
-            answer = asyncio.create_task(chat.say("Go."))
-            await tool.started.wait()
-            await speaking.hangs.wait()
-            await chat.stop()
-            told = await answer
-            checked(told)
-            assert told.chunks[-1] == ABORT
-            assert len(told.of_type("tool-output-error")) == 2
-            assert len(told.of_type("text-end")) == 1
-            assert other_tasks() == tasks
-
-    run(scenario)
+        assert told.text == "Once upon a time"
+        assert other_tasks() == tasks
+        assert (await chat.say("And now?")).text == "Next."
 
 
-def test_the_next_turn_may_come_the_moment_the_stream_ends() -> None:
-    async def scenario() -> None:
-        model, agent = hanging("Once", script=("Next.",))
-        async with conversation(agent=agent) as chat:
+async def test_a_stop_ends_the_tool_and_seals_its_call() -> None:
+    tool = Endless()
+    async with conversation([text("Working."), call("endless")], "Next.", tools=(tool.endless,)) as chat:
+        tasks = other_tasks()
+        answer = asyncio.create_task(chat.say("Work."))
+        await tool.started.wait()
+        await chat.stop()
+        assert tool.was_cancelled
+        told = await answer
+        assert checked(told)[-4:] == ["start-step", "message-metadata", "finish-step", "abort"]
+        assert len(told.of_type("tool-output-error")) == 1
+        assert other_tasks() == tasks
+        assert (await chat.say("And now?")).text == "Next."
+        sealed = [part for part in asked_parts(chat.model.requests[1]) if isinstance(part, dict)]
+        assert [list(part) for part in sealed] == [["call"], ["result"]]
+        assert "error" in sealed[1]["result"]
 
-            async def one_after_the_other() -> list[Answer]:
-                return [await chat.say("A story."), await chat.say("At once.")]
 
-            both = asyncio.create_task(one_after_the_other())
-            await model.hangs.wait()
-            await chat.stop()
-            stopped, following = await both
-            assert stopped.chunks[-1] == ABORT
-            assert following.text == "Next."
+async def test_a_stop_closes_all_that_parallel_agents_have_open() -> None:
+    tool = Endless()
+    speaking, _ = hanging("Meanwhile I")
+    working = ScriptedModel([[call("endless"), call("endless")]])
+    agents = [
+        LlmAgent(name="left", model=speaking),
+        LlmAgent(name="right", model=working, tools=[tool.endless]),
+    ]
+    async with conversation(agent=ParallelAgent(name="both", sub_agents=agents)) as chat:
+        tasks = other_tasks()
+        answer = asyncio.create_task(chat.say("Go."))
+        await tool.started.wait()
+        await speaking.hangs.wait()
+        await chat.stop()
+        told = await answer
+        checked(told)
+        assert told.chunks[-1] == ABORT
+        assert len(told.of_type("tool-output-error")) == 2
+        assert len(told.of_type("text-end")) == 1
+        assert other_tasks() == tasks
 
-    run(scenario)
+
+async def test_the_next_turn_may_come_the_moment_the_stream_ends() -> None:
+    model, agent = hanging("Once", script=("Next.",))
+    async with conversation(agent=agent) as chat:
+
+        async def one_after_the_other() -> list[Answer]:
+            return [await chat.say("A story."), await chat.say("At once.")]
+
+        both = asyncio.create_task(one_after_the_other())
+        await model.hangs.wait()
+        await chat.stop()
+        stopped, following = await both
+        assert stopped.chunks[-1] == ABORT
+        assert following.text == "Next."
 
 
 @pytest.mark.parametrize(
@@ -122,22 +110,19 @@ def test_the_next_turn_may_come_the_moment_the_stream_ends() -> None:
     [(None, 3600), (SequentialAgent, 0.05), (ParallelAgent, 0.05), (LoopAgent, 0.05)],
     ids=["a model agent listens", "a sequence does not", "parallel agents do not", "a loop does not"],
 )
-def test_a_model_is_closed_by_a_stop_whether_its_agent_listens_or_not(
+async def test_a_model_is_closed_by_a_stop_whether_its_agent_listens_or_not(
     root: Any, grace_s: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(request_run, "_STOP_GRACE_S", grace_s)
 
-    async def scenario() -> None:
-        model, agent = hanging("Once ", "upon a time")
-        async with conversation(agent=root(name="root", sub_agents=[agent]) if root else agent) as chat:
-            answer = asyncio.create_task(chat.say("A story."))
-            await model.hangs.wait()
-            async with asyncio.timeout(5):
-                await chat.stop()
-            assert model.is_closed
-            assert (await answer).chunks[-1] == ABORT
-
-    run(scenario)
+    model, agent = hanging("Once ", "upon a time")
+    async with conversation(agent=root(name="root", sub_agents=[agent]) if root else agent) as chat:
+        answer = asyncio.create_task(chat.say("A story."))
+        await model.hangs.wait()
+        async with asyncio.timeout(5):
+            await chat.stop()
+        assert model.is_closed
+        assert (await answer).chunks[-1] == ABORT
 
 
 class Stubborn:
@@ -158,71 +143,64 @@ class Stubborn:
         return {"ok": "yes"}
 
 
-def test_a_tool_that_does_not_listen_does_not_keep_the_stream_open(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_tool_that_does_not_listen_does_not_keep_the_stream_open(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(request_run, "_STOP_GRACE_S", 0.01)
 
-    async def scenario() -> None:
-        tool = Stubborn()
-        async with conversation([call("stubborn")], "Next.", tools=(tool.stubborn,)) as chat:
-            answer = asyncio.create_task(chat.say("Work."))
-            await tool.started.wait()
-            try:
-                async with asyncio.timeout(5):
-                    await chat.stop()
-                    told = await answer
-            finally:
-                tool.release.set()
-            assert checked(told)[-1] == "abort"
-            assert (await chat.say("And now?")).text == "Next."
-
-    run(scenario)
+    tool = Stubborn()
+    async with conversation([call("stubborn")], "Next.", tools=(tool.stubborn,)) as chat:
+        answer = asyncio.create_task(chat.say("Work."))
+        await tool.started.wait()
+        try:
+            async with asyncio.timeout(5):
+                await chat.stop()
+                told = await answer
+        finally:
+            tool.release.set()
+        assert checked(told)[-1] == "abort"
+        assert (await chat.say("And now?")).text == "Next."
 
 
-def test_a_second_stop_while_the_first_stores_the_words_does_not_lose_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_second_stop_while_the_first_stores_the_words_does_not_lose_the_end(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr(request_run, "_STOP_GRACE_S", 0)
 
-    async def scenario() -> None:
-        storing, stored = asyncio.Event(), asyncio.Event()
+    storing, stored = asyncio.Event(), asyncio.Event()
 
-        class SlowService(InMemorySessionService):
-            async def append_event(self, session: Session, event: Event) -> Event:
-                if event.content and event.content.parts and event.content.parts[0].text == "Once":
-                    storing.set()
-                    await stored.wait()
-                return await super().append_event(session, event)
+    class SlowService(InMemorySessionService):
+        async def append_event(self, session: Session, event: Event) -> Event:
+            if event.content and event.content.parts and event.content.parts[0].text == "Once":
+                storing.set()
+                await stored.wait()
+            return await super().append_event(session, event)
 
-        model, agent = hanging("Once", script=("Next.",))
-        async with conversation(agent=agent, session_service=SlowService()) as chat:
-            answer = asyncio.create_task(chat.say("A story."))
-            await model.hangs.wait()
-            first = asyncio.create_task(chat.stop())
-            await storing.wait()
-            second = asyncio.create_task(chat.stop())
-            for _ in range(20):  # until the second has lost its patience
-                await asyncio.sleep(0)
-            stored.set()
-            assert [await first, await second] == [204, 204]
-            async with asyncio.timeout(5):
-                assert (await answer).chunks[-1] == ABORT
-            assert (await chat.say("And now?")).text == "Next."
-
-    run(scenario)
+    model, agent = hanging("Once", script=("Next.",))
+    async with conversation(agent=agent, session_service=SlowService()) as chat:
+        answer = asyncio.create_task(chat.say("A story."))
+        await model.hangs.wait()
+        first = asyncio.create_task(chat.stop())
+        await storing.wait()
+        second = asyncio.create_task(chat.stop())
+        for _ in range(20):  # until the second has lost its patience
+            await asyncio.sleep(0)
+        stored.set()
+        assert [await first, await second] == [204, 204]
+        async with asyncio.timeout(5):
+            assert (await answer).chunks[-1] == ABORT
+        assert (await chat.say("And now?")).text == "Next."
 
 
 # -- sessions that are not there or do not listen ---------------------------------------------------------------------
 
 
-def test_a_runner_that_creates_no_sessions_gets_one_at_the_first_turn() -> None:
-    async def scenario() -> None:
-        model = ScriptedModel(["Hello.", "Again."])
-        agent = LlmAgent(name="helper", model=model)
-        runner = Runner(agent=agent, app_name="mine", session_service=InMemorySessionService())
-        async with conversation(agent=runner) as chat:
-            assert checked(await chat.say("hi"))[0] == "start"
-            assert (await chat.say("hi again")).text == "Again."
-            assert asked_parts(model.requests[1]) == ["hi", "Hello.", "hi again"]
-
-    run(scenario)
+async def test_a_runner_that_creates_no_sessions_gets_one_at_the_first_turn() -> None:
+    model = ScriptedModel(["Hello.", "Again."])
+    agent = LlmAgent(name="helper", model=model)
+    runner = Runner(agent=agent, app_name="mine", session_service=InMemorySessionService())
+    async with conversation(agent=runner) as chat:
+        assert checked(await chat.say("hi"))[0] == "start"
+        assert (await chat.say("hi again")).text == "Again."
+        assert asked_parts(model.requests[1]) == ["hi", "Hello.", "hi again"]
 
 
 class BrokenService(InMemorySessionService):
@@ -258,20 +236,17 @@ def test_a_store_that_fails_at_the_end_of_a_stopped_run_does_not_keep_the_stream
     assert "SECRET" not in "".join(r.getMessage() for r in caplog.records if r.name.startswith("adk_stream"))
 
 
-def test_a_store_that_fails_in_the_middle_is_one_error_and_the_next_turn_works() -> None:
-    async def scenario() -> None:
-        service = BrokenService()
+async def test_a_store_that_fails_in_the_middle_is_one_error_and_the_next_turn_works() -> None:
+    service = BrokenService()
 
-        def break_store() -> dict[str, str]:
-            """Breaks the store."""
-            service.fails = True
-            return {}
+    def break_store() -> dict[str, str]:
+        """Breaks the store."""
+        service.fails = True
+        return {}
 
-        async with conversation([call("break_store")], "Next.", tools=(break_store,), session_service=service) as chat:
-            told = await chat.say("Go.")
-            checked(told)
-            assert told.chunks[-1]["type"] == "error"
-            service.fails = False
-            assert (await chat.say("And now?")).text == "Next."
-
-    run(scenario)
+    async with conversation([call("break_store")], "Next.", tools=(break_store,), session_service=service) as chat:
+        told = await chat.say("Go.")
+        checked(told)
+        assert told.chunks[-1]["type"] == "error"
+        service.fails = False
+        assert (await chat.say("And now?")).text == "Next."

@@ -13,7 +13,6 @@ from google.genai import types
 from adk.agent_runs import called, lines, model_says, of_type, read, run, step, streamed_call, translate, weather
 from adk_stream_protocol.testing import ScriptedModel, text, thought
 from support.conversations import Store, conversation, every_store, reloaded
-from support.conversations import run as run_scenario
 
 CODE = types.Part(executable_code=types.ExecutableCode(code="6*7", language=types.Language.PYTHON))
 RESULT = types.Part(code_execution_result=types.CodeExecutionResult(outcome=types.Outcome.OUTCOME_OK, output="42"))
@@ -47,14 +46,11 @@ def test_code_at_the_model_s_service_is_told_once() -> None:
 
 
 @every_store
-def test_code_at_the_model_s_service_is_the_same_after_a_reload(store: Store) -> None:
-    async def scenario() -> None:
-        agent = speaker([text("I compute."), CODE, RESULT, text("42.")], code_executor=BuiltInCodeExecutor())
-        async with conversation(store=store, agent=agent) as chat:
-            parts = await reloaded(chat, await chat.say("6*7?"))
-            assert [part["type"] for part in parts] == ["text", "dynamic-tool", "text"]
-
-    run_scenario(scenario)
+async def test_code_at_the_model_s_service_is_the_same_after_a_reload(store: Store) -> None:
+    agent = speaker([text("I compute."), CODE, RESULT, text("42.")], code_executor=BuiltInCodeExecutor())
+    async with conversation(store=store, agent=agent) as chat:
+        parts = await reloaded(chat, await chat.say("6*7?"))
+        assert [part["type"] for part in parts] == ["text", "dynamic-tool", "text"]
 
 
 def test_arguments_that_were_streamed_before_it_are_those_of_one_call() -> None:
@@ -165,14 +161,11 @@ def test_a_search_without_suggestions_sends_none(html: str | None) -> None:
 
 
 @every_store
-def test_search_suggestions_come_back(store: Store) -> None:
-    async def scenario() -> None:
-        async with conversation([answer("<div>bees</div>")], store=store) as chat:
-            parts = await reloaded(chat, await chat.say("Bees?"))
-            assert parts[1] == {
-                "type": "data-adk-search-suggestions",
-                "id": "search-suggestions-1",
-                "data": {"html": "<div>bees</div>"},
-            }
-
-    run_scenario(scenario)
+async def test_search_suggestions_come_back(store: Store) -> None:
+    async with conversation([answer("<div>bees</div>")], store=store) as chat:
+        parts = await reloaded(chat, await chat.say("Bees?"))
+        assert parts[1] == {
+            "type": "data-adk-search-suggestions",
+            "id": "search-suggestions-1",
+            "data": {"html": "<div>bees</div>"},
+        }

@@ -51,24 +51,18 @@ def pay(amount: int) -> None:
     ],
     ids=["gated", "perhaps gated", "long-running", "of the browser"],
 )
-def test_a_tool_that_waits_is_refused_in_a_node(tool: Any) -> None:
-    async def scenario() -> None:
-        results: list[Any] = []
-        answer, _ = await made_in_a_flow(tool, results)
-        assert results == [REFUSED]
-        assert answer.types == ["start", "finish"]
-
-    run(scenario)
+async def test_a_tool_that_waits_is_refused_in_a_node(tool: Any) -> None:
+    results: list[Any] = []
+    answer, _ = await made_in_a_flow(tool, results)
+    assert results == [REFUSED]
+    assert answer.types == ["start", "finish"]
 
 
 @pytest.mark.parametrize("gated", [False, lambda amount: False], ids=["never", "not now"])
-def test_other_tools_run_in_a_node(gated: Any) -> None:
-    async def scenario() -> None:
-        till, results = Till(), list[Any]()
-        await made_in_a_flow(FunctionTool(till.pay, require_confirmation=gated), results)
-        assert (till.paid, results) == ([5], [{"paid": 5}])
-
-    run(scenario)
+async def test_other_tools_run_in_a_node(gated: Any) -> None:
+    till, results = Till(), list[Any]()
+    await made_in_a_flow(FunctionTool(till.pay, require_confirmation=gated), results)
+    assert (till.paid, results) == ([5], [{"paid": 5}])
 
 
 def test_a_node_that_asks_by_itself_ends_the_run_and_opens_no_question(caplog: pytest.LogCaptureFixture) -> None:

@@ -1,4 +1,3 @@
-import asyncio
 from typing import Any
 
 import pytest
@@ -93,84 +92,64 @@ ALICE, BOB, HANAKO = payment(30, "Alice"), payment(40, "Bob"), payment(50, "Hana
 WEATHER_IN_TOKYO = ("get_weather", {"location": "Tokyo"})
 
 
-def test_weather_is_called_and_then_told():
-    async def run() -> None:
-        chat = Chat()
-        await chat.say("What is the weather in Tokyo?")
-        assert chat.tool_calls == [WEATHER_IN_TOKYO]
-        facts = get_weather("Tokyo")
-        assert chat.text == f"The weather in Tokyo is {facts['condition']} at {facts['temperature_c']} °C."
-
-    asyncio.run(run())
+async def test_weather_is_called_and_then_told():
+    chat = Chat()
+    await chat.say("What is the weather in Tokyo?")
+    assert chat.tool_calls == [WEATHER_IN_TOKYO]
+    facts = get_weather("Tokyo")
+    assert chat.text == f"The weather in Tokyo is {facts['condition']} at {facts['temperature_c']} °C."
 
 
-def test_approved_payment_is_told_with_the_new_balance():
-    async def run() -> None:
-        chat = Chat()
-        await chat.say("Send 50 dollars to Hanako")
-        assert (chat.tool_calls, chat.text) == ([HANAKO], "")
-        await chat.decide(True)
-        assert chat.text == "Paid 50 USD to Hanako. The new balance is 950 USD."
-        assert await chat.balance() == 950
-
-    asyncio.run(run())
+async def test_approved_payment_is_told_with_the_new_balance():
+    chat = Chat()
+    await chat.say("Send 50 dollars to Hanako")
+    assert (chat.tool_calls, chat.text) == ([HANAKO], "")
+    await chat.decide(True)
+    assert chat.text == "Paid 50 USD to Hanako. The new balance is 950 USD."
+    assert await chat.balance() == 950
 
 
-def test_denied_payment_is_told_and_leaves_the_wallet_alone():
-    async def run() -> None:
-        chat = Chat()
-        await chat.say("Send 50 dollars to Hanako")
-        await chat.decide(False)
-        assert chat.text == "The payment of 50 USD to Hanako was denied."
-        assert await chat.balance() is None
-        await chat.say("Send 20 dollars to Hanako")
-        await chat.decide(True)
-        assert chat.text == "Paid 20 USD to Hanako. The new balance is 980 USD."
-
-    asyncio.run(run())
+async def test_denied_payment_is_told_and_leaves_the_wallet_alone():
+    chat = Chat()
+    await chat.say("Send 50 dollars to Hanako")
+    await chat.decide(False)
+    assert chat.text == "The payment of 50 USD to Hanako was denied."
+    assert await chat.balance() is None
+    await chat.say("Send 20 dollars to Hanako")
+    await chat.decide(True)
+    assert chat.text == "Paid 20 USD to Hanako. The new balance is 980 USD."
 
 
-def test_failed_payment_is_told_with_the_reason():
-    async def run() -> None:
-        chat = Chat()
-        await chat.say("Send 5000 dollars to Hanako")
-        await chat.decide(True)
-        reason = "Insufficient funds: 5000 USD is more than the balance of 1000 USD."
-        assert chat.text == f"The payment of 5000 USD to Hanako failed: {reason}"
-        assert await chat.balance() is None
-
-    asyncio.run(run())
+async def test_failed_payment_is_told_with_the_reason():
+    chat = Chat()
+    await chat.say("Send 5000 dollars to Hanako")
+    await chat.decide(True)
+    reason = "Insufficient funds: 5000 USD is more than the balance of 1000 USD."
+    assert chat.text == f"The payment of 5000 USD to Hanako failed: {reason}"
+    assert await chat.balance() is None
 
 
-def test_two_payments_are_asked_together_and_both_taken_from_the_wallet():
-    async def run() -> None:
-        chat = Chat()
-        await chat.say("Pay Alice 30 dollars and Bob 40 dollars")
-        assert chat.tool_calls == [ALICE, BOB]
-        await chat.decide(True, True)
-        assert chat.text == (
-            "Paid 30 USD to Alice. The new balance is 970 USD. Paid 40 USD to Bob. The new balance is 930 USD."
-        )
-        assert await chat.balance() == 930
-
-    asyncio.run(run())
+async def test_two_payments_are_asked_together_and_both_taken_from_the_wallet():
+    chat = Chat()
+    await chat.say("Pay Alice 30 dollars and Bob 40 dollars")
+    assert chat.tool_calls == [ALICE, BOB]
+    await chat.decide(True, True)
+    assert chat.text == (
+        "Paid 30 USD to Alice. The new balance is 970 USD. Paid 40 USD to Bob. The new balance is 930 USD."
+    )
+    assert await chat.balance() == 930
 
 
 @pytest.mark.parametrize("first_answered", [0, 1])
-def test_model_speaks_only_when_both_payments_are_answered(first_answered: int):
-    async def run() -> None:
-        chat = Chat()
-        await chat.say("Pay Alice 30 dollars and Bob 40 dollars")
-        approvals = [call for call in chat.calls if call.name == CONFIRMATION]
-        decisions = [True, False]
-        await chat.decide_one(approvals[first_answered], decisions[first_answered])
-        assert chat.text == ""
-        await chat.decide_one(approvals[1 - first_answered], decisions[1 - first_answered])
-        assert chat.text == (
-            "Paid 30 USD to Alice. The new balance is 970 USD. The payment of 40 USD to Bob was denied."
-        )
-
-    asyncio.run(run())
+async def test_model_speaks_only_when_both_payments_are_answered(first_answered: int):
+    chat = Chat()
+    await chat.say("Pay Alice 30 dollars and Bob 40 dollars")
+    approvals = [call for call in chat.calls if call.name == CONFIRMATION]
+    decisions = [True, False]
+    await chat.decide_one(approvals[first_answered], decisions[first_answered])
+    assert chat.text == ""
+    await chat.decide_one(approvals[1 - first_answered], decisions[1 - first_answered])
+    assert chat.text == ("Paid 30 USD to Alice. The new balance is 970 USD. The payment of 40 USD to Bob was denied.")
 
 
 @pytest.mark.parametrize(
@@ -180,19 +159,18 @@ def test_model_speaks_only_when_both_payments_are_answered(first_answered: int):
         (False, "The payment of 30 USD to Alice was denied.", 960),
     ],
 )
-def test_second_payment_is_asked_only_after_the_first_is_answered(approved: bool, first_outcome: str, balance: int):
-    async def run() -> None:
-        chat = Chat()
-        await chat.say("Pay Alice 30 dollars, then Bob 40 dollars")
-        assert chat.tool_calls == [ALICE]
-        await chat.decide(approved)
-        assert (chat.tool_calls, chat.text) == ([BOB], "")
-        await chat.decide(True)
-        assert chat.tool_calls == []
-        assert chat.text == f"{first_outcome} Paid 40 USD to Bob. The new balance is {balance} USD."
-        assert await chat.balance() == balance
-
-    asyncio.run(run())
+async def test_second_payment_is_asked_only_after_the_first_is_answered(
+    approved: bool, first_outcome: str, balance: int
+):
+    chat = Chat()
+    await chat.say("Pay Alice 30 dollars, then Bob 40 dollars")
+    assert chat.tool_calls == [ALICE]
+    await chat.decide(approved)
+    assert (chat.tool_calls, chat.text) == ([BOB], "")
+    await chat.decide(True)
+    assert chat.tool_calls == []
+    assert chat.text == f"{first_outcome} Paid 40 USD to Bob. The new balance is {balance} USD."
+    assert await chat.balance() == balance
 
 
 @pytest.mark.parametrize(
@@ -233,106 +211,82 @@ def test_second_payment_is_asked_only_after_the_first_is_answered(approved: bool
         ("現在地を教えて", {"latitude": 35.68, "longitude": 139.77}, "現在地は緯度35.68、経度139.77です。"),
     ],
 )
-def test_answer_of_the_browser_is_told_as_it_came(phrase: str, result: dict[str, Any], sentence: str):
-    async def run() -> None:
-        chat = Chat()
-        await chat.say(phrase)
-        assert chat.text == ""
-        await chat.answer(result)
-        assert chat.text == sentence
-
-    asyncio.run(run())
+async def test_answer_of_the_browser_is_told_as_it_came(phrase: str, result: dict[str, Any], sentence: str):
+    chat = Chat()
+    await chat.say(phrase)
+    assert chat.text == ""
+    await chat.answer(result)
+    assert chat.text == sentence
 
 
-def test_japanese_is_answered_in_japanese():
-    async def run() -> None:
-        chat = Chat()
-        await chat.say("花子さんに50ドル送金してください")
-        await chat.decide(True)
-        assert chat.text == "花子に50 USDを送金しました。残高は950 USDです。"
-        await chat.say("東京の天気は？")
-        assert chat.text.startswith("東京の天気は")
-        assert get_weather("東京")["condition"] not in chat.text
-        await chat.say("こんにちは")
-        assert "できること" in chat.text
-
-    asyncio.run(run())
+async def test_japanese_is_answered_in_japanese():
+    chat = Chat()
+    await chat.say("花子さんに50ドル送金してください")
+    await chat.decide(True)
+    assert chat.text == "花子に50 USDを送金しました。残高は950 USDです。"
+    await chat.say("東京の天気は？")
+    assert chat.text.startswith("東京の天気は")
+    assert get_weather("東京")["condition"] not in chat.text
+    await chat.say("こんにちは")
+    assert "できること" in chat.text
 
 
-def test_earlier_turns_do_not_change_the_answer():
-    async def run() -> None:
-        chat = Chat()
-        await chat.say("Send 50 dollars to Hanako")  # stays open
-        await chat.say("What is the weather in Tokyo?")
-        assert chat.tool_calls == [WEATHER_IN_TOKYO]
-        assert chat.text.startswith("The weather in Tokyo")
-        await chat.say("What is the weather in Tokyo?")
-        assert chat.tool_calls == [WEATHER_IN_TOKYO]
-        await chat.say("Hello")
-        assert chat.tool_calls == []
-        assert "I can:" in chat.text
-
-    asyncio.run(run())
+async def test_earlier_turns_do_not_change_the_answer():
+    chat = Chat()
+    await chat.say("Send 50 dollars to Hanako")  # stays open
+    await chat.say("What is the weather in Tokyo?")
+    assert chat.tool_calls == [WEATHER_IN_TOKYO]
+    assert chat.text.startswith("The weather in Tokyo")
+    await chat.say("What is the weather in Tokyo?")
+    assert chat.tool_calls == [WEATHER_IN_TOKYO]
+    await chat.say("Hello")
+    assert chat.tool_calls == []
+    assert "I can:" in chat.text
 
 
-def test_thinking_streams_reasoning_before_the_answer():
-    async def run() -> None:
-        chat = Chat()
-        await chat.say("Think about the meaning of it all")
-        thoughts = [bool(part.thought) for event in chat.events for part in parts_of(event) if event.partial]
-        assert thoughts == sorted(thoughts, reverse=True)
-        assert thoughts.count(True) > 10
-        assert thoughts.count(False) > 10
-        whole = [part for event in chat.events if not event.partial for part in parts_of(event)]
-        assert [bool(part.thought) for part in whole] == [True, False]
-
-    asyncio.run(run())
+async def test_thinking_streams_reasoning_before_the_answer():
+    chat = Chat()
+    await chat.say("Think about the meaning of it all")
+    thoughts = [bool(part.thought) for event in chat.events for part in parts_of(event) if event.partial]
+    assert thoughts == sorted(thoughts, reverse=True)
+    assert thoughts.count(True) > 10
+    assert thoughts.count(False) > 10
+    whole = [part for event in chat.events if not event.partial for part in parts_of(event)]
+    assert [bool(part.thought) for part in whole] == [True, False]
 
 
-def test_thinking_about_a_tool_reasons_once_and_then_calls_it():
-    async def run() -> None:
-        chat = Chat()
-        await chat.say("Think, then tell me the weather in Rome")
-        whole = [part for event in chat.events if not event.partial for part in parts_of(event)]
-        kinds = [
-            "thought" if part.thought else "call" if part.function_call else "text" if part.text else "answer"
-            for part in whole
-        ]
-        assert kinds == ["thought", "call", "answer", "text"]
-
-    asyncio.run(run())
+async def test_thinking_about_a_tool_reasons_once_and_then_calls_it():
+    chat = Chat()
+    await chat.say("Think, then tell me the weather in Rome")
+    whole = [part for event in chat.events if not event.partial for part in parts_of(event)]
+    kinds = [
+        "thought" if part.thought else "call" if part.function_call else "text" if part.text else "answer"
+        for part in whole
+    ]
+    assert kinds == ["thought", "call", "answer", "text"]
 
 
-def test_story_has_a_few_hundred_words_and_comes_word_by_word():
-    async def run() -> None:
-        chat = Chat()
-        await chat.say("Tell me a long story")
-        words = [part.text for event in chat.events if event.partial for part in parts_of(event)]
-        assert 200 < len(words) < 600
-        assert "".join(word or "" for word in words) == chat.text
-
-    asyncio.run(run())
+async def test_story_has_a_few_hundred_words_and_comes_word_by_word():
+    chat = Chat()
+    await chat.say("Tell me a long story")
+    words = [part.text for event in chat.events if event.partial for part in parts_of(event)]
+    assert 200 < len(words) < 600
+    assert "".join(word or "" for word in words) == chat.text
 
 
-def test_anything_else_is_answered_with_a_list_and_a_code_block():
-    async def run() -> None:
-        chat = Chat()
-        await chat.say("Hello")
-        lines = chat.text.splitlines()
-        assert sum(line.startswith("- ") for line in lines) >= 4
-        assert sum(line.startswith("```") for line in lines) == 2
-
-    asyncio.run(run())
+async def test_anything_else_is_answered_with_a_list_and_a_code_block():
+    chat = Chat()
+    await chat.say("Hello")
+    lines = chat.text.splitlines()
+    assert sum(line.startswith("- ") for line in lines) >= 4
+    assert sum(line.startswith("```") for line in lines) == 2
 
 
-def test_run_without_streaming_has_no_partial_events():
-    async def run() -> None:
-        chat = Chat(StreamingMode.NONE)
-        await chat.say("What is the weather in Tokyo?")
-        assert not any(event.partial for event in chat.events)
-        assert chat.text.startswith("The weather in Tokyo")
-
-    asyncio.run(run())
+async def test_run_without_streaming_has_no_partial_events():
+    chat = Chat(StreamingMode.NONE)
+    await chat.say("What is the weather in Tokyo?")
+    assert not any(event.partial for event in chat.events)
+    assert chat.text.startswith("The weather in Tokyo")
 
 
 def parts_of(response: LlmResponse) -> list[types.Part]:

@@ -200,19 +200,16 @@ def report(capsys: pytest.CaptureFixture[str], where: str, race: Callable[[], Co
 
 
 @pytest.mark.figures
-def test_an_approval_posted_again_and_again_runs_once() -> None:
-    async def scenario() -> None:
-        paying = PayingApp("memory", ToolLog())
+async def test_an_approval_posted_again_and_again_runs_once() -> None:
+    paying = PayingApp("memory", ToolLog())
 
-        async def send(request: Request) -> tuple[int, str]:
-            answer = await exchange(paying.app, path=request["path"], body=request["body"].encode())
-            return answer.status, answer.body.decode()
+    async def send(request: Request) -> tuple[int, str]:
+        answer = await exchange(paying.app, path=request["path"], body=request["body"].encode())
+        return answer.status, answer.body.decode()
 
-        asked = Asked.of("c1", *await send(question("c1", 1)))
-        assert asked.answer.message_id
-        approved = post(answer_body("c1", asked.answer.message_id, [approval_of(asked.answer.approvals[0])]))
-        told = [await send(approved) for _ in range(figure(REPLAYS))]
-        await check_in_process(paying, asked, told)
-        assert len(paying.log.runs()) == 1
-
-    asyncio.run(scenario())
+    asked = Asked.of("c1", *await send(question("c1", 1)))
+    assert asked.answer.message_id
+    approved = post(answer_body("c1", asked.answer.message_id, [approval_of(asked.answer.approvals[0])]))
+    told = [await send(approved) for _ in range(figure(REPLAYS))]
+    await check_in_process(paying, asked, told)
+    assert len(paying.log.runs()) == 1

@@ -17,7 +17,6 @@ from faults.tabs import Tab
 from faults.unsteady import some_turns, unsteady
 from support import virtual_time
 from support.apps import app_of, figure
-from support.conversations import run
 from support.truth import disagreements
 
 DELETIONS = 150
@@ -80,22 +79,19 @@ class FailsOnce(InMemoryArtifactService):
         return await super().list_artifact_keys(**about)
 
 
-def test_a_deletion_that_failed_can_be_repeated() -> None:
-    async def scenario() -> None:
-        artifacts = FailsOnce()
+async def test_a_deletion_that_failed_can_be_repeated() -> None:
+    artifacts = FailsOnce()
 
-        async def works() -> None:
-            pass
+    async def works() -> None:
+        pass
 
-        chat = PayingChat(store=MemoryStore(), artifacts=artifacts, works=works)
-        await chat.tab.say("Pay.")
-        await chat.tab.decide(chat.tab.part("pay"), approved=True)
-        statuses = [(await chat.tab.delete()).status for _ in range(2)]
-        assert artifacts.has_failed
-        assert 204 in statuses
-        world = replace(await chat.seen.world(chat.tab.app), streams=[])
-        assert world.history is None
-        assert disagreements(world) == []
-        assert await artifacts.list_artifact_keys(app_name="bank", user_id="ann", session_id="c1") == []
-
-    run(scenario)
+    chat = PayingChat(store=MemoryStore(), artifacts=artifacts, works=works)
+    await chat.tab.say("Pay.")
+    await chat.tab.decide(chat.tab.part("pay"), approved=True)
+    statuses = [(await chat.tab.delete()).status for _ in range(2)]
+    assert artifacts.has_failed
+    assert 204 in statuses
+    world = replace(await chat.seen.world(chat.tab.app), streams=[])
+    assert world.history is None
+    assert disagreements(world) == []
+    assert await artifacts.list_artifact_keys(app_name="bank", user_id="ann", session_id="c1") == []

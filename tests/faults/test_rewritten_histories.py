@@ -1,7 +1,6 @@
 """The client's story cannot change the server's history: whatever stands before the last message, the model is asked
 the same."""
 
-import asyncio
 import json
 from random import Random
 from typing import Any
@@ -52,34 +51,31 @@ def _part(random: Random) -> Any:
 
 
 @pytest.mark.figures
-def test_a_rewritten_history_changes_nothing_that_the_model_is_asked() -> None:
-    async def scenario() -> None:
-        count = figure(HISTORIES)
-        bridge = bridge_with(*["Fine."] * (count + 1))
-        app, runner = app_of(bridge), bridge._service._runner  # pyright: ignore
+async def test_a_rewritten_history_changes_nothing_that_the_model_is_asked() -> None:
+    count = figure(HISTORIES)
+    bridge = bridge_with(*["Fine."] * (count + 1))
+    app, runner = app_of(bridge), bridge._service._runner  # pyright: ignore
 
-        async def asked(number: int, told: list[Any]) -> str:
-            chat_id = f"c{number}"
-            session = await runner.session_service.create_session(
-                app_name=runner.app_name, user_id="ann", session_id=chat_id
+    async def asked(number: int, told: list[Any]) -> str:
+        chat_id = f"c{number}"
+        session = await runner.session_service.create_session(
+            app_name=runner.app_name, user_id="ann", session_id=chat_id
+        )
+        for author, said in (("user", "One."), ("helper", "First.")):
+            content = types.Content(role="model" if author == "helper" else "user", parts=[types.Part(text=said)])
+            await runner.session_service.append_event(
+                session, Event(author=author, invocation_id="i1", content=content)
             )
-            for author, said in (("user", "One."), ("helper", "First.")):
-                content = types.Content(role="model" if author == "helper" else "user", parts=[types.Part(text=said)])
-                await runner.session_service.append_event(
-                    session, Event(author=author, invocation_id="i1", content=content)
-                )
-            body = {"id": chat_id, "trigger": "submit-message", "messages": [*told, LAST]}
-            answer = await ChatClient(app).post(json.dumps(body).encode())
-            assert answer.text == "Fine.", body
-            await runner.session_service.delete_session(app_name=runner.app_name, user_id="ann", session_id=chat_id)
-            return model_of(bridge).requests[-1].model_dump_json(exclude={"live_connect_config"}, exclude_none=True)
+        body = {"id": chat_id, "trigger": "submit-message", "messages": [*told, LAST]}
+        answer = await ChatClient(app).post(json.dumps(body).encode())
+        assert answer.text == "Fine.", body
+        await runner.session_service.delete_session(app_name=runner.app_name, user_id="ann", session_id=chat_id)
+        return model_of(bridge).requests[-1].model_dump_json(exclude={"live_connect_config"}, exclude_none=True)
 
-        honest = await asked(0, [])
-        assert "First." in honest
-        assert "And now?" in honest
-        random = Random(1)
-        for number in range(1, count + 1):
-            told = history(random)
-            assert await asked(number, told) == honest, told
-
-    asyncio.run(scenario())
+    honest = await asked(0, [])
+    assert "First." in honest
+    assert "And now?" in honest
+    random = Random(1)
+    for number in range(1, count + 1):
+        told = history(random)
+        assert await asked(number, told) == honest, told

@@ -22,6 +22,8 @@ from support.apps import figure
 from support.live_client import LiveClient, decisions, live_socket, outputs
 from transports.live_apps import LiveApp, live_app, play
 
+pytestmark = pytest.mark.virtual_time
+
 DROPS = 500
 TURNS = 5
 LONGEST_ABSENCE_S = 20  # shorter than the grace
@@ -265,21 +267,18 @@ def test_a_conversation_on_a_bad_line_is_that_of_a_good_one(capsys: pytest.Captu
 
 
 @pytest.mark.parametrize("family", ["2.5", "3"])
-def test_a_tool_that_nobody_comes_back_for_ends_and_its_result_is_kept(family: str) -> None:
-    async def scenario() -> None:
-        work = Work()
-        made = types.FunctionCall(id="call-1", name="work", args={"name": "alone"})
-        model = ScriptedLiveModel([[types.Part(function_call=made)], "Never read."], family=family)
-        async with live_app(model=model, tools=work.tools, limits=Limits(live_grace_s=2)) as live:
-            client = FlakyClient(chunks_left=4)
-            async with live_socket(live.app, client=client):
-                client.start_send({"id": "u", "role": "user", "parts": [{"type": "text", "text": "Work"}]})
-                await client.until(lambda: client.is_lost)
-            assert (work.started.total(), work.finished.total()) == (1, 0)
-            await asyncio.sleep(100)
-            assert live.runs == 0
-            assert (work.started.total(), work.finished.total()) == (1, 1)
-            part = next(part for part in (await live.messages())[-1]["parts"] if part["type"] == "tool-work")
-            assert (part["state"], part["output"]) == ("output-available", {"done": "alone"})
-
-    play(scenario)
+async def test_a_tool_that_nobody_comes_back_for_ends_and_its_result_is_kept(family: str) -> None:
+    work = Work()
+    made = types.FunctionCall(id="call-1", name="work", args={"name": "alone"})
+    model = ScriptedLiveModel([[types.Part(function_call=made)], "Never read."], family=family)
+    async with live_app(model=model, tools=work.tools, limits=Limits(live_grace_s=2)) as live:
+        client = FlakyClient(chunks_left=4)
+        async with live_socket(live.app, client=client):
+            client.start_send({"id": "u", "role": "user", "parts": [{"type": "text", "text": "Work"}]})
+            await client.until(lambda: client.is_lost)
+        assert (work.started.total(), work.finished.total()) == (1, 0)
+        await asyncio.sleep(100)
+        assert live.runs == 0
+        assert (work.started.total(), work.finished.total()) == (1, 1)
+        part = next(part for part in (await live.messages())[-1]["parts"] if part["type"] == "tool-work")
+        assert (part["state"], part["output"]) == ("output-available", {"done": "alone"})

@@ -62,28 +62,25 @@ class StopButton:
 
 
 @pytest.mark.figures
-def test_a_fast_model_is_stopped_for_good_within_a_hundred_chunks() -> None:
-    async def scenario() -> None:
-        model, random = EndlessModel(), Random(3)
-        bridge = ChatBridge(LlmAgent(name="helper", model=model), user_id=user_of)
-        app, service = app_of(bridge), bridge._service._runner.session_service  # pyright: ignore
-        ours = other_tasks()
-        for number in range(figure(STOPS)):
-            chat_id = f"c{number}"
-            stop_button = StopButton(app, chat_id, after=random.randint(0, 100))
-            message = {"id": "m", "role": "user", "parts": [{"type": "text", "text": "go"}]}
-            body = json.dumps({"id": chat_id, "messages": [message]}).encode()
-            answer = await exchange(app, body=body, on_send=stop_button.see)
-            await stop_button.pressed()
-            assert answer.body.endswith(b'data: {"type":"abort"}\n\ndata: [DONE]\n\n')
-            assert not model.is_open
-            session = await service.get_session(app_name="helper", user_id="ann", session_id=chat_id)
-            assert session
-            for _ in range(20):
-                await asyncio.sleep(0)
-            after = await service.get_session(app_name="helper", user_id="ann", session_id=chat_id)
-            assert after
-            assert len(after.events) == len(session.events)
-            assert other_tasks() == ours
-
-    asyncio.run(scenario())
+async def test_a_fast_model_is_stopped_for_good_within_a_hundred_chunks() -> None:
+    model, random = EndlessModel(), Random(3)
+    bridge = ChatBridge(LlmAgent(name="helper", model=model), user_id=user_of)
+    app, service = app_of(bridge), bridge._service._runner.session_service  # pyright: ignore
+    ours = other_tasks()
+    for number in range(figure(STOPS)):
+        chat_id = f"c{number}"
+        stop_button = StopButton(app, chat_id, after=random.randint(0, 100))
+        message = {"id": "m", "role": "user", "parts": [{"type": "text", "text": "go"}]}
+        body = json.dumps({"id": chat_id, "messages": [message]}).encode()
+        answer = await exchange(app, body=body, on_send=stop_button.see)
+        await stop_button.pressed()
+        assert answer.body.endswith(b'data: {"type":"abort"}\n\ndata: [DONE]\n\n')
+        assert not model.is_open
+        session = await service.get_session(app_name="helper", user_id="ann", session_id=chat_id)
+        assert session
+        for _ in range(20):
+            await asyncio.sleep(0)
+        after = await service.get_session(app_name="helper", user_id="ann", session_id=chat_id)
+        assert after
+        assert len(after.events) == len(session.events)
+        assert other_tasks() == ours

@@ -9,9 +9,11 @@ from google.adk.agents import LlmAgent
 from google.adk.tools import AgentTool, ToolContext
 
 from adk_stream_protocol.testing import ScriptedModel, call
-from live.live_pages import both_families, live_page, live_world, play, told_results
+from live.live_pages import both_families, live_page, live_world, told_results
 from support.conversations import asked_parts
 from support.pages import Page, Till
+
+pytestmark = pytest.mark.virtual_time
 
 pytestmark = pytest.mark.filterwarnings("ignore:The `plugins` argument is deprecated:DeprecationWarning")  # ADK's own
 
@@ -28,117 +30,102 @@ def agent(name: str, *script: Any, tools: list[Any]) -> LlmAgent:
 
 
 @both_families
-def test_a_gated_agent_is_asked_about_and_then_asks_for_its_own_call(family: str) -> None:
-    async def scenario() -> None:
-        till = Till()
-        cashier = agent("cashier", [call("pay", amount=5)], "Inner done.", tools=[till.gated])
-        script = [call("cashier", request="Pay 5.")], "Outer done."
-        async with live_page(*script, family=family, tools=(GatedAgent(cashier),)) as at:
-            await at.say("Pay.")
-            at.decide("cashier")
-            await at.answer()
-            assert at.states("pay") == ["approval-requested"]
+async def test_a_gated_agent_is_asked_about_and_then_asks_for_its_own_call(family: str) -> None:
+    till = Till()
+    cashier = agent("cashier", [call("pay", amount=5)], "Inner done.", tools=[till.gated])
+    script = [call("cashier", request="Pay 5.")], "Outer done."
+    async with live_page(*script, family=family, tools=(GatedAgent(cashier),)) as at:
+        await at.say("Pay.")
+        at.decide("cashier")
+        await at.answer()
+        assert at.states("pay") == ["approval-requested"]
+        assert till.paid == []
+        at.decide("pay")
+        assert (await at.answer()).text == "Outer done."
+        assert at.states() == ["output-available"] * 2
+        assert told_results(at.model) == [{"result": "Inner done."}]
+        assert till.paid == [5]
+
+
+async def test_a_live_session_s_tool_may_ask_in_another_chat() -> None:
+    till = Till()
+    elsewhere: list[Page] = []
+
+    async def delegate() -> dict[str, Any]:
+        """Has somebody else pay."""
+        other = Page(at.chat.of(chat_id="c2"))
+        elsewhere.append(other)
+        await other.say("Pay.")
+        return {"asked": other.states()}
+
+    script = [call("delegate")], [call("pay", amount=5)], "Asked.", "Paid."
+    async with live_page(*script, tools=(delegate, till.gated)) as at:
+        answer = await at.say("Have it paid.")
+        assert answer.text == "Asked."
+        assert told_results(at.model) == [{"asked": ["approval-requested"]}]
+        assert await at.world.states() == []
+        elsewhere[0].decide("pay")
+        assert (await elsewhere[0].answer()).text == "Paid."
+        assert till.paid == [5]
+
+
+async def test_an_agent_that_outlives_its_live_session_can_ask_nobody() -> None:
+    till, go_on = Till(), asyncio.Event()
+    left: list[asyncio.Task[Any]] = []
+    clerk = agent("clerk", [call("pay", amount=5)], "Not paid.", tools=[till.gated])
+
+    async def later(tool_context: ToolContext) -> dict[str, Any]:
+        """Has somebody pay, some time."""
+
+        async def work() -> Any:
+            await go_on.wait()
+            return await AgentTool(clerk).run_async(args={"request": "Pay 5."}, tool_context=tool_context)
+
+        left.append(asyncio.create_task(work()))
+        return {"status": "pending"}
+
+    async with live_world([call("later")], "It runs.", tools=(later,)) as world:
+        async with world.socket() as at:
+            await at.say("Pay later.")
+        await asyncio.sleep(100)
+        assert not world.is_live
+        go_on.set()
+        assert await left[0] == "Not paid."
+        assert asked_parts(clerk.model.requests[-1])[-1] == {"result": NO_CLIENT}  # pyright: ignore
+        assert (till.paid, await world.states()) == ([], [])
+
+
+@both_families
+async def test_an_agent_inside_an_agent_asks_at_every_level(family: str) -> None:
+    till = Till()
+    clerk = agent("clerk", [call("pay", amount=5)], "Clerk done.", tools=[till.gated])
+    cashier = agent("cashier", [call("clerk", request="Pay 5.")], "Cashier done.", tools=[GatedAgent(clerk)])
+    script = [call("cashier", request="Pay 5.")], "Done."
+    async with live_page(*script, family=family, tools=(GatedAgent(cashier),)) as at:
+        told = [await at.say("Pay.")]
+        for name in ("cashier", "clerk", "pay"):
+            assert at.states(name) == ["approval-requested"]
             assert till.paid == []
-            at.decide("pay")
-            assert (await at.answer()).text == "Outer done."
-            assert at.states() == ["output-available"] * 2
-            assert told_results(at.model) == [{"result": "Inner done."}]
-            assert till.paid == [5]
-
-    play(scenario)
-
-
-def test_a_live_session_s_tool_may_ask_in_another_chat() -> None:
-    async def scenario() -> None:
-        till = Till()
-        elsewhere: list[Page] = []
-
-        async def delegate() -> dict[str, Any]:
-            """Has somebody else pay."""
-            other = Page(at.chat.of(chat_id="c2"))
-            elsewhere.append(other)
-            await other.say("Pay.")
-            return {"asked": other.states()}
-
-        script = [call("delegate")], [call("pay", amount=5)], "Asked.", "Paid."
-        async with live_page(*script, tools=(delegate, till.gated)) as at:
-            answer = await at.say("Have it paid.")
-            assert answer.text == "Asked."
-            assert told_results(at.model) == [{"asked": ["approval-requested"]}]
-            assert await at.world.states() == []
-            elsewhere[0].decide("pay")
-            assert (await elsewhere[0].answer()).text == "Paid."
-            assert till.paid == [5]
-
-    play(scenario)
-
-
-def test_an_agent_that_outlives_its_live_session_can_ask_nobody() -> None:
-    async def scenario() -> None:
-        till, go_on = Till(), asyncio.Event()
-        left: list[asyncio.Task[Any]] = []
-        clerk = agent("clerk", [call("pay", amount=5)], "Not paid.", tools=[till.gated])
-
-        async def later(tool_context: ToolContext) -> dict[str, Any]:
-            """Has somebody pay, some time."""
-
-            async def work() -> Any:
-                await go_on.wait()
-                return await AgentTool(clerk).run_async(args={"request": "Pay 5."}, tool_context=tool_context)
-
-            left.append(asyncio.create_task(work()))
-            return {"status": "pending"}
-
-        async with live_world([call("later")], "It runs.", tools=(later,)) as world:
-            async with world.socket() as at:
-                await at.say("Pay later.")
-            await asyncio.sleep(100)
-            assert not world.is_live
-            go_on.set()
-            assert await left[0] == "Not paid."
-            assert asked_parts(clerk.model.requests[-1])[-1] == {"result": NO_CLIENT}  # pyright: ignore
-            assert (till.paid, await world.states()) == ([], [])
-
-    play(scenario)
+            at.decide(name)
+            told.append(await at.answer())
+        assert told[-1].text == "Done."
+        assert at.states() == ["output-available"] * 3
+        assert told_results(at.model) == [{"result": "Cashier done."}]
+        assert till.paid == [5]
 
 
 @both_families
-def test_an_agent_inside_an_agent_asks_at_every_level(family: str) -> None:
-    async def scenario() -> None:
-        till = Till()
-        clerk = agent("clerk", [call("pay", amount=5)], "Clerk done.", tools=[till.gated])
-        cashier = agent("cashier", [call("clerk", request="Pay 5.")], "Cashier done.", tools=[GatedAgent(clerk)])
-        script = [call("cashier", request="Pay 5.")], "Done."
-        async with live_page(*script, family=family, tools=(GatedAgent(cashier),)) as at:
-            told = [await at.say("Pay.")]
-            for name in ("cashier", "clerk", "pay"):
-                assert at.states(name) == ["approval-requested"]
-                assert till.paid == []
-                at.decide(name)
-                told.append(await at.answer())
-            assert told[-1].text == "Done."
-            assert at.states() == ["output-available"] * 3
-            assert told_results(at.model) == [{"result": "Cashier done."}]
-            assert till.paid == [5]
-
-    play(scenario)
-
-
-@both_families
-def test_two_calls_of_an_inner_agent_are_decided_one_by_one(family: str) -> None:
-    async def scenario() -> None:
-        till = Till()
-        cashier = agent("cashier", [call("pay", amount=5), call("pay", amount=6)], "Cashier done.", tools=[till.gated])
-        script = [call("cashier", request="Pay.")], "Done."
-        async with live_page(*script, family=family, tools=(GatedAgent(cashier),)) as at:
-            await at.say("Pay.")
-            at.decide("cashier")
+async def test_two_calls_of_an_inner_agent_are_decided_one_by_one(family: str) -> None:
+    till = Till()
+    cashier = agent("cashier", [call("pay", amount=5), call("pay", amount=6)], "Cashier done.", tools=[till.gated])
+    script = [call("cashier", request="Pay.")], "Done."
+    async with live_page(*script, family=family, tools=(GatedAgent(cashier),)) as at:
+        await at.say("Pay.")
+        at.decide("cashier")
+        await at.answer()
+        await at.unasked_turn()
+        for place in (0, 1):
+            at.decide("pay", place)
             await at.answer()
-            await at.unasked_turn()
-            for place in (0, 1):
-                at.decide("pay", place)
-                await at.answer()
-            assert till.paid == [5, 6]
-            assert told_results(at.model) == [{"result": "Cashier done."}]
-
-    play(scenario)
+        assert till.paid == [5, 6]
+        assert told_results(at.model) == [{"result": "Cashier done."}]

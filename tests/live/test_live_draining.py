@@ -8,9 +8,11 @@ from google.adk.sessions import InMemorySessionService
 
 from adk_stream_protocol.store.memory import MemoryStore
 from adk_stream_protocol.testing import call
-from live.live_pages import CHAT, LivePage, World, live_world, play, until
+from live.live_pages import CHAT, LivePage, World, live_world, until
 from support.pages import Slow, Till
 from support.workers import outputs
+
+pytestmark = pytest.mark.virtual_time
 
 PAY = [call("pay", amount=5)]
 
@@ -34,72 +36,62 @@ every_loss = pytest.mark.parametrize("loss", LOSSES)
 
 
 @every_loss
-def test_an_approval_that_waits_in_a_live_session_goes_on_waiting(loss: str) -> None:
-    async def scenario() -> None:
-        async with live_world(PAY, "Paid.", tools=(Till().gated,)) as world, world.socket() as at:
-            await at.say("Pay.")
-            await LOSSES[loss](world, at)
-            assert await world.states() == ["pending"]
-
-    play(scenario)
+async def test_an_approval_that_waits_in_a_live_session_goes_on_waiting(loss: str) -> None:
+    async with live_world(PAY, "Paid.", tools=(Till().gated,)) as world, world.socket() as at:
+        await at.say("Pay.")
+        await LOSSES[loss](world, at)
+        assert await world.states() == ["pending"]
 
 
 @every_loss
-def test_the_next_server_shows_an_approval_that_waited_in_a_live_session_and_takes_it_over_http(loss: str) -> None:
-    async def scenario() -> None:
-        till, sessions = Till(), InMemorySessionService()
-        store = MemoryStore(clock=asyncio.get_running_loop().time)
-        async with live_world(PAY, "?", tools=(till.gated,), record=store, sessions=sessions) as world:
-            async with world.socket() as at:
-                await at.say("Pay.")
-                await LOSSES[loss](world, at)
-            async with live_world("Paid.", tools=(till.gated,), record=store, sessions=sessions) as next_world:
-                page = at.over_http()
-                page.chat = next_world.chat
-                await page.is_what_a_reload_shows()
-                page.decide("pay")
-                answer = await page.answer()
-                assert (outputs(answer), answer.text) == ([{"paid": 5}], "Paid.")
-                assert till.paid == [5]
-                await page.is_what_a_reload_shows()
-
-    play(scenario)
-
-
-def test_a_tool_of_a_live_session_is_waited_for_and_recorded() -> None:
-    async def scenario() -> None:
-        slow = Slow()
-        async with live_world(PAY, "Paid.", tools=(slow.gated,)) as world, world.socket() as at:
+async def test_the_next_server_shows_an_approval_that_waited_in_a_live_session_and_takes_it_over_http(
+    loss: str,
+) -> None:
+    till, sessions = Till(), InMemorySessionService()
+    store = MemoryStore(clock=asyncio.get_running_loop().time)
+    async with live_world(PAY, "?", tools=(till.gated,), record=store, sessions=sessions) as world:
+        async with world.socket() as at:
             await at.say("Pay.")
-            at.decide("pay")
-            answering = asyncio.create_task(at.answer())
-            await slow.started.wait()
-            draining = asyncio.create_task(world.bridge.drain())
-            await asyncio.sleep(1)
-            slow.go_on.set()
-            answer = await answering
-            await draining
-            assert await world.states() == ["done"]
-            assert outputs(answer) == [{"paid": 5}]
-
-    play(scenario)
+            await LOSSES[loss](world, at)
+        async with live_world("Paid.", tools=(till.gated,), record=store, sessions=sessions) as next_world:
+            page = at.over_http()
+            page.chat = next_world.chat
+            await page.is_what_a_reload_shows()
+            page.decide("pay")
+            answer = await page.answer()
+            assert (outputs(answer), answer.text) == ([{"paid": 5}], "Paid.")
+            assert till.paid == [5]
+            await page.is_what_a_reload_shows()
 
 
-def test_over_a_socket_the_client_is_told_to_reconnect_before_its_stream_ends() -> None:
-    async def scenario() -> None:
-        slow = Slow()
-        async with live_world(PAY, "Paid.", tools=(slow.gated,)) as world, world.socket() as at:
-            await at.say("Pay.")
-            at.decide("pay")
-            answering = asyncio.create_task(at.answer())
-            await slow.started.wait()
-            draining = asyncio.create_task(world.bridge.drain())
-            await asyncio.sleep(1)
-            slow.go_on.set()
-            answer = await answering
-            await draining
-            kinds = [frame["type"] for frame in at.client.everything if isinstance(frame, dict)]
-            assert kinds.index("reconnect") < len(kinds) - 1 - kinds[::-1].index("end")
-            assert answer.chunks[-1]["type"] in ("error", "finish")
+async def test_a_tool_of_a_live_session_is_waited_for_and_recorded() -> None:
+    slow = Slow()
+    async with live_world(PAY, "Paid.", tools=(slow.gated,)) as world, world.socket() as at:
+        await at.say("Pay.")
+        at.decide("pay")
+        answering = asyncio.create_task(at.answer())
+        await slow.started.wait()
+        draining = asyncio.create_task(world.bridge.drain())
+        await asyncio.sleep(1)
+        slow.go_on.set()
+        answer = await answering
+        await draining
+        assert await world.states() == ["done"]
+        assert outputs(answer) == [{"paid": 5}]
 
-    play(scenario)
+
+async def test_over_a_socket_the_client_is_told_to_reconnect_before_its_stream_ends() -> None:
+    slow = Slow()
+    async with live_world(PAY, "Paid.", tools=(slow.gated,)) as world, world.socket() as at:
+        await at.say("Pay.")
+        at.decide("pay")
+        answering = asyncio.create_task(at.answer())
+        await slow.started.wait()
+        draining = asyncio.create_task(world.bridge.drain())
+        await asyncio.sleep(1)
+        slow.go_on.set()
+        answer = await answering
+        await draining
+        kinds = [frame["type"] for frame in at.client.everything if isinstance(frame, dict)]
+        assert kinds.index("reconnect") < len(kinds) - 1 - kinds[::-1].index("end")
+        assert answer.chunks[-1]["type"] in ("error", "finish")

@@ -17,11 +17,12 @@ from live.live_pages import (
     beside,
     both_families,
     live_world,
-    play,
     segment,
     told_results,
 )
 from support.pages import Till
+
+pytestmark = pytest.mark.virtual_time
 
 decisions = pytest.mark.parametrize("yes", [True, False], ids=["approved", "denied"])
 
@@ -43,88 +44,75 @@ KINDS: dict[str, Callable[[Any], FunctionTool]] = {
 @both_families
 @decisions
 @pytest.mark.parametrize("kind", KINDS)
-def test_every_kind_of_question_outlives_its_socket(family: str, yes: bool, kind: str) -> None:
-    async def scenario() -> None:
-        tool = KINDS[kind](Till().pay)
-        async with live_world([call(tool.name, amount=5)], "Done.", family=family, tools=(tool,)) as world:
-            async with world.socket() as at:
-                await at.say("Pay.")
-            await world.run_ended()
-            page = at.over_http()
-            await page.is_what_a_reload_shows()
-            page.decide(tool.name, approved=yes)
-            assert (await page.answer()).types == segment(*(O if yes else D), *X)
-            assert told_results(world.model) == [{"paid": 5} if yes else DENIED]
-            await page.is_what_a_reload_shows()
-
-    play(scenario)
+async def test_every_kind_of_question_outlives_its_socket(family: str, yes: bool, kind: str) -> None:
+    tool = KINDS[kind](Till().pay)
+    async with live_world([call(tool.name, amount=5)], "Done.", family=family, tools=(tool,)) as world:
+        async with world.socket() as at:
+            await at.say("Pay.")
+        await world.run_ended()
+        page = at.over_http()
+        await page.is_what_a_reload_shows()
+        page.decide(tool.name, approved=yes)
+        assert (await page.answer()).types == segment(*(O if yes else D), *X)
+        assert told_results(world.model) == [{"paid": 5} if yes else DENIED]
+        await page.is_what_a_reload_shows()
 
 
 @both_families
-def test_a_long_running_call_outlives_its_socket(family: str) -> None:
-    async def scenario() -> None:
-        def ask_boss() -> None:
-            """Asks somebody who takes his time."""
+async def test_a_long_running_call_outlives_its_socket(family: str) -> None:
+    def ask_boss() -> None:
+        """Asks somebody who takes his time."""
 
-        tools = (LongRunningFunctionTool(ask_boss),)
-        async with live_world([call("ask_boss")], "You may.", family=family, tools=tools) as world:
-            async with world.socket() as at:
-                await at.say("Ask.")
-            await world.run_ended()
-            page = at.over_http()
-            await page.is_what_a_reload_shows()
-            page.output("ask_boss", {"allowed": True})
-            assert (await page.answer()).types == segment(*X)
-            assert told_results(world.model) == [{"allowed": True}]
-            await page.is_what_a_reload_shows()
-
-    play(scenario)
+    tools = (LongRunningFunctionTool(ask_boss),)
+    async with live_world([call("ask_boss")], "You may.", family=family, tools=tools) as world:
+        async with world.socket() as at:
+            await at.say("Ask.")
+        await world.run_ended()
+        page = at.over_http()
+        await page.is_what_a_reload_shows()
+        page.output("ask_boss", {"allowed": True})
+        assert (await page.answer()).types == segment(*X)
+        assert told_results(world.model) == [{"allowed": True}]
+        await page.is_what_a_reload_shows()
 
 
 @both_families
 @decisions
-def test_the_question_of_a_sub_agent_outlives_its_socket(family: str, yes: bool) -> None:
-    async def scenario() -> None:
-        till = Till()
-        model = ScriptedLiveModel([[call("pay", amount=5)], "Done."], family=family)
-        payer = LlmAgent(name="payer", description="Pays.", model=model, tools=[till.gated])
-        transfer = ScriptedLiveModel([[call("transfer_to_agent", agent_name="payer")]], family=family)
-        root = LlmAgent(name="root", model=transfer, sub_agents=[payer])
-        async with live_world(agent=root, model=model) as world:
-            async with world.socket() as at:
-                await at.say("Pay.")
-            await world.run_ended()
-            page = at.over_http()
-            await page.is_what_a_reload_shows()
-            page.decide("pay", approved=yes)
-            assert (await page.answer()).text == "Done."
-            assert till.paid == ([5] if yes else [])
-            assert told_results(model) == [{"paid": 5} if yes else DENIED]
-            await page.is_what_a_reload_shows()
-
-    play(scenario)
+async def test_the_question_of_a_sub_agent_outlives_its_socket(family: str, yes: bool) -> None:
+    till = Till()
+    model = ScriptedLiveModel([[call("pay", amount=5)], "Done."], family=family)
+    payer = LlmAgent(name="payer", description="Pays.", model=model, tools=[till.gated])
+    transfer = ScriptedLiveModel([[call("transfer_to_agent", agent_name="payer")]], family=family)
+    root = LlmAgent(name="root", model=transfer, sub_agents=[payer])
+    async with live_world(agent=root, model=model) as world:
+        async with world.socket() as at:
+            await at.say("Pay.")
+        await world.run_ended()
+        page = at.over_http()
+        await page.is_what_a_reload_shows()
+        page.decide("pay", approved=yes)
+        assert (await page.answer()).text == "Done."
+        assert till.paid == ([5] if yes else [])
+        assert told_results(model) == [{"paid": 5} if yes else DENIED]
+        await page.is_what_a_reload_shows()
 
 
 @both_families
 @pytest.mark.filterwarnings("ignore:The `plugins` argument is deprecated:DeprecationWarning")  # ADK's own use of it
-def test_a_question_inside_an_agent_that_is_a_tool_ends_with_its_session(family: str) -> None:
+async def test_a_question_inside_an_agent_that_is_a_tool_ends_with_its_session(family: str) -> None:
     """ADK cannot go on with such an agent: nobody may be asked for what can never run."""
-
-    async def scenario() -> None:
-        till = Till()
-        inner = ScriptedModel([[call("pay", amount=5)]])
-        cashier = AgentTool(LlmAgent(name="cashier", description="Pays.", model=inner, tools=[till.gated]))
-        script = [call("cashier", request="Pay 5.")], "Hello."
-        async with live_world(*script, family=family, tools=(cashier,)) as world:
-            async with world.socket() as at:
-                await at.say("Pay.")
-            await world.run_ended()
-            assert "pending" not in await world.states()
-            assert (await world.chat.chats())[0]["waiting"] is False
-            posted = {"id": at.messages[-1]["id"], "role": "assistant", "parts": [approved(at.part("pay"))]}
-            late = await world.chat.post({"id": "c1", "messageId": posted["id"], "messages": [posted]})
-            assert late.status == 404
-            assert till.paid == []
-            assert (await world.page().say("Hello?")).text == "Hello."
-
-    play(scenario)
+    till = Till()
+    inner = ScriptedModel([[call("pay", amount=5)]])
+    cashier = AgentTool(LlmAgent(name="cashier", description="Pays.", model=inner, tools=[till.gated]))
+    script = [call("cashier", request="Pay 5.")], "Hello."
+    async with live_world(*script, family=family, tools=(cashier,)) as world:
+        async with world.socket() as at:
+            await at.say("Pay.")
+        await world.run_ended()
+        assert "pending" not in await world.states()
+        assert (await world.chat.chats())[0]["waiting"] is False
+        posted = {"id": at.messages[-1]["id"], "role": "assistant", "parts": [approved(at.part("pay"))]}
+        late = await world.chat.post({"id": "c1", "messageId": posted["id"], "messages": [posted]})
+        assert late.status == 404
+        assert till.paid == []
+        assert (await world.page().say("Hello?")).text == "Hello."

@@ -26,12 +26,13 @@ from live.live_pages import (
     both_families,
     live_page,
     live_world,
-    play,
     segment,
     step,
     told_results,
 )
 from support.pages import Page, Till
+
+pytestmark = pytest.mark.virtual_time
 
 PLACE = {"latitude": 1}
 PLAYING = {"playing": 1}
@@ -259,41 +260,35 @@ def masked(messages: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 @both_families
 @every_row
-def test_a_live_session_tells_the_row_in_these_chunks(row: Row, family: str) -> None:
-    async def scenario() -> None:
-        till = Till()
-        async with world_of(row, till, family) as world, world.socket() as at:
-            told = await row.act(at)
-            assert [answer.types for answer in told] == row.segments
-            waits, last = told[:-1], told[-1]
-            assert [answer.chunks[-1]["finishReason"] for answer in waits] == ["tool-calls"] * len(waits)
-            assert last.chunks[-1]["finishReason"] == "stop"
-            assert last.text == row.script[-1]
-            assert len({answer.message_id for answer in told}) == 1
-            assert sorted(till.paid) == sorted(row.paid)
-            assert told_results(world.model) == row.results
-            assert len(world.model.requests) == len(row.script)
-            assert at.turns_told == 0
-            await at.is_what_a_reload_shows()
-
-    play(scenario)
+async def test_a_live_session_tells_the_row_in_these_chunks(row: Row, family: str) -> None:
+    till = Till()
+    async with world_of(row, till, family) as world, world.socket() as at:
+        told = await row.act(at)
+        assert [answer.types for answer in told] == row.segments
+        waits, last = told[:-1], told[-1]
+        assert [answer.chunks[-1]["finishReason"] for answer in waits] == ["tool-calls"] * len(waits)
+        assert last.chunks[-1]["finishReason"] == "stop"
+        assert last.text == row.script[-1]
+        assert len({answer.message_id for answer in told}) == 1
+        assert sorted(till.paid) == sorted(row.paid)
+        assert told_results(world.model) == row.results
+        assert len(world.model.requests) == len(row.script)
+        assert at.turns_told == 0
+        await at.is_what_a_reload_shows()
 
 
 @both_families
 @every_row
-def test_both_modes_end_with_the_same_message_and_tell_their_model_the_same(row: Row, family: str) -> None:
-    async def scenario() -> None:
-        async with world_of(row, Till(), family) as asked, world_of(row, Till(), family) as live:
-            requested = asked.page()
-            segments = [answer.types for answer in await row.act(requested)]
-            assert segments == row.segments
-            async with live.socket() as at:
-                await row.act(at)
-                assert masked(at.messages) == masked(requested.messages)
-                assert masked(await live.chat.messages()) == masked(await asked.chat.messages())
-                assert conversation_known_to(live) == conversation_known_to(asked)
-
-    play(scenario)
+async def test_both_modes_end_with_the_same_message_and_tell_their_model_the_same(row: Row, family: str) -> None:
+    async with world_of(row, Till(), family) as asked, world_of(row, Till(), family) as live:
+        requested = asked.page()
+        segments = [answer.types for answer in await row.act(requested)]
+        assert segments == row.segments
+        async with live.socket() as at:
+            await row.act(at)
+            assert masked(at.messages) == masked(requested.messages)
+            assert masked(await live.chat.messages()) == masked(await asked.chat.messages())
+            assert conversation_known_to(live) == conversation_known_to(asked)
 
 
 def conversation_known_to(world: Any) -> list[Any]:
@@ -313,39 +308,33 @@ async def ask_and_wait(at: LivePage) -> list[Answer]:
 
 
 @both_families
-def test_a_payment_that_nobody_answers_ends_at_its_deadline_in_a_turn_of_the_servers(family: str) -> None:
-    async def scenario() -> None:
-        till = Till()
-        async with live_page([FIVE], "Too late, " * 20, family=family, tools=(till.gated,)) as at:
-            asked, late = await ask_and_wait(at)
-            assert asked.types == segment(*step(*I, *A))
-            assert late.types == segment(*step(*HELD, *A), *E, *X)
-            assert late.message_id == asked.message_id
-            assert late.of_type("tool-output-error")[0]["errorText"] == EXPIRED["error"]
-            assert at.turns_told == 1
-            assert told_results(at.model) == [EXPIRED]
-            assert await at.world.states() == ["expired"]
-            assert till.paid == []
-            await at.is_what_a_reload_shows()
-
-    play(scenario)
+async def test_a_payment_that_nobody_answers_ends_at_its_deadline_in_a_turn_of_the_servers(family: str) -> None:
+    till = Till()
+    async with live_page([FIVE], "Too late, " * 20, family=family, tools=(till.gated,)) as at:
+        asked, late = await ask_and_wait(at)
+        assert asked.types == segment(*step(*I, *A))
+        assert late.types == segment(*step(*HELD, *A), *E, *X)
+        assert late.message_id == asked.message_id
+        assert late.of_type("tool-output-error")[0]["errorText"] == EXPIRED["error"]
+        assert at.turns_told == 1
+        assert told_results(at.model) == [EXPIRED]
+        assert await at.world.states() == ["expired"]
+        assert till.paid == []
+        await at.is_what_a_reload_shows()
 
 
 @both_families
-def test_both_modes_end_a_payment_that_nobody_answered_with_the_same_message(family: str) -> None:
-    async def scenario() -> None:
-        script, tools = ([FIVE], "Too late, " * 20), (Till().gated,)
-        async with live_world(*script, tools=tools) as asked, live_world(*script, family=family, tools=tools) as live:
-            requested = asked.page()
-            await requested.say("Pay.")
-            await asyncio.sleep(DEADLINE_S)
-            requested.decide("pay")
-            assert (await requested.answer()).types == segment(*E, *X)
-            # Live mode goes on by itself; request mode when somebody answers, whose late word stays on the card.
-            del requested.part("pay")["approval"]["approved"]
-            async with live.socket() as at:
-                await ask_and_wait(at)
-                assert masked(at.messages) == masked(requested.messages)
-                assert conversation_known_to(live) == conversation_known_to(asked)
-
-    play(scenario)
+async def test_both_modes_end_a_payment_that_nobody_answered_with_the_same_message(family: str) -> None:
+    script, tools = ([FIVE], "Too late, " * 20), (Till().gated,)
+    async with live_world(*script, tools=tools) as asked, live_world(*script, family=family, tools=tools) as live:
+        requested = asked.page()
+        await requested.say("Pay.")
+        await asyncio.sleep(DEADLINE_S)
+        requested.decide("pay")
+        assert (await requested.answer()).types == segment(*E, *X)
+        # Live mode goes on by itself; request mode when somebody answers, whose late word stays on the card.
+        del requested.part("pay")["approval"]["approved"]
+        async with live.socket() as at:
+            await ask_and_wait(at)
+            assert masked(at.messages) == masked(requested.messages)
+            assert conversation_known_to(live) == conversation_known_to(asked)

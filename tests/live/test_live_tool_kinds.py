@@ -19,12 +19,13 @@ from live.live_pages import (
     beside,
     both_families,
     live_page,
-    play,
     segment,
     step,
     told_results,
 )
 from support.pages import Till
+
+pytestmark = pytest.mark.virtual_time
 
 FAILED = {"error": "The tool pay failed."}
 
@@ -51,40 +52,34 @@ class Careful(Till):
 
 @both_families
 @decisions
-def test_a_tool_that_asks_for_itself_runs_again_once_it_is_approved(family: str, yes: bool) -> None:
-    async def scenario() -> None:
-        tool = Careful()
-        async with live_page([call("pay", amount=5)], "Done.", family=family, tools=(tool.pay,)) as at:
-            asked = await at.say("Pay.")
-            assert asked.types == segment(*step(*I, *A))
-            assert asked.of_type("data-adk-approval")[0]["data"]["hint"] == "Pay 5?"
-            at.decide("pay", approved=yes)
-            assert (await at.answer()).types == segment(*(O if yes else D), *X)
-            assert told_results(at.model) == [{"paid": 5, "tip": None} if yes else DENIED]
-            assert tool.paid == ([5] if yes else [])
-            await at.is_what_a_reload_shows()
-
-    play(scenario)
+async def test_a_tool_that_asks_for_itself_runs_again_once_it_is_approved(family: str, yes: bool) -> None:
+    tool = Careful()
+    async with live_page([call("pay", amount=5)], "Done.", family=family, tools=(tool.pay,)) as at:
+        asked = await at.say("Pay.")
+        assert asked.types == segment(*step(*I, *A))
+        assert asked.of_type("data-adk-approval")[0]["data"]["hint"] == "Pay 5?"
+        at.decide("pay", approved=yes)
+        assert (await at.answer()).types == segment(*(O if yes else D), *X)
+        assert told_results(at.model) == [{"paid": 5, "tip": None} if yes else DENIED]
+        assert tool.paid == ([5] if yes else [])
+        await at.is_what_a_reload_shows()
 
 
 @both_families
-def test_a_tool_that_asks_for_itself_and_then_raises_has_failed(family: str) -> None:
-    async def scenario() -> None:
-        async def pay(amount: int, tool_context: ToolContext) -> dict[str, Any]:
-            """Pays."""
-            if tool_context.tool_confirmation is None:
-                tool_context.request_confirmation(hint="Pay?")
-                return {}
-            raise ConnectionError("SECRET")
+async def test_a_tool_that_asks_for_itself_and_then_raises_has_failed(family: str) -> None:
+    async def pay(amount: int, tool_context: ToolContext) -> dict[str, Any]:
+        """Pays."""
+        if tool_context.tool_confirmation is None:
+            tool_context.request_confirmation(hint="Pay?")
+            return {}
+        raise ConnectionError("SECRET")
 
-        async with live_page([call("pay", amount=5)], "It failed.", family=family, tools=(pay,)) as at:
-            await at.say("Pay.")
-            at.decide("pay")
-            assert (await at.answer()).types == segment(*E, *X)
-            assert told_results(at.model) == [FAILED]
-            assert await at.world.states() == ["failed"]
-
-    play(scenario)
+    async with live_page([call("pay", amount=5)], "It failed.", family=family, tools=(pay,)) as at:
+        await at.say("Pay.")
+        at.decide("pay")
+        assert (await at.answer()).types == segment(*E, *X)
+        assert told_results(at.model) == [FAILED]
+        assert await at.world.states() == ["failed"]
 
 
 class Remote(BaseTool):
@@ -108,148 +103,122 @@ class Remote(BaseTool):
 
 @both_families
 @decisions
-def test_a_remote_tool_that_says_so_is_asked_about(family: str, yes: bool) -> None:
-    async def scenario() -> None:
-        tool = Remote(must_ask=True)
-        async with live_page([call("pay", amount=5)], "Done.", family=family, tools=(tool,)) as at:
-            assert (await at.say("Pay.")).types == segment(*step(*I, *A))
-            at.decide("pay", approved=yes)
-            assert (await at.answer()).types == segment(*(O if yes else D), *X)
-            assert tool.paid == ([5] if yes else [])
-            await at.is_what_a_reload_shows()
-
-    play(scenario)
+async def test_a_remote_tool_that_says_so_is_asked_about(family: str, yes: bool) -> None:
+    tool = Remote(must_ask=True)
+    async with live_page([call("pay", amount=5)], "Done.", family=family, tools=(tool,)) as at:
+        assert (await at.say("Pay.")).types == segment(*step(*I, *A))
+        at.decide("pay", approved=yes)
+        assert (await at.answer()).types == segment(*(O if yes else D), *X)
+        assert tool.paid == ([5] if yes else [])
+        await at.is_what_a_reload_shows()
 
 
 @both_families
-def test_a_remote_tool_that_does_not_say_so_runs_at_once(family: str) -> None:
-    async def scenario() -> None:
-        tool = Remote(must_ask=False)
-        async with live_page([call("pay", amount=5)], "Done.", family=family, tools=(tool,)) as at:
-            assert (await at.say("Pay.")).types == segment(*step(*I, *O), *X)
-            assert tool.paid == [5]
-
-    play(scenario)
+async def test_a_remote_tool_that_does_not_say_so_runs_at_once(family: str) -> None:
+    tool = Remote(must_ask=False)
+    async with live_page([call("pay", amount=5)], "Done.", family=family, tools=(tool,)) as at:
+        assert (await at.say("Pay.")).types == segment(*step(*I, *O), *X)
+        assert tool.paid == [5]
 
 
 @both_families
-def test_only_large_amounts_are_asked_about_where_a_function_says_so(family: str) -> None:
-    async def scenario() -> None:
-        till = Till()
-        tool = FunctionTool(till.pay, require_confirmation=lambda amount: amount > 5)
-        async with live_page(
-            [call("pay", amount=5), call("pay", amount=6)], "Done.", family=family, tools=(tool,)
-        ) as at:
-            assert (await at.say("Pay.")).types == segment(*step(*I, *I, *O, *A))
-            assert till.paid == [5]
-            at.decide("pay", 1)
-            assert (await at.answer()).types == segment(*O, *X)
-            assert till.paid == [5, 6]
-            assert told_results(at.model) == [{"paid": 5}, {"paid": 6}]
-            await at.is_what_a_reload_shows()
-
-    play(scenario)
+async def test_only_large_amounts_are_asked_about_where_a_function_says_so(family: str) -> None:
+    till = Till()
+    tool = FunctionTool(till.pay, require_confirmation=lambda amount: amount > 5)
+    async with live_page([call("pay", amount=5), call("pay", amount=6)], "Done.", family=family, tools=(tool,)) as at:
+        assert (await at.say("Pay.")).types == segment(*step(*I, *I, *O, *A))
+        assert till.paid == [5]
+        at.decide("pay", 1)
+        assert (await at.answer()).types == segment(*O, *X)
+        assert till.paid == [5, 6]
+        assert told_results(at.model) == [{"paid": 5}, {"paid": 6}]
+        await at.is_what_a_reload_shows()
 
 
 # -- tools that answer later ------------------------------------------------------------------------------------------
 
 
 @both_families
-def test_a_long_running_tool_without_a_result_is_answered_later(family: str) -> None:
-    async def scenario() -> None:
-        def ask_boss(question: str) -> None:
-            """Asks somebody who takes his time."""
+async def test_a_long_running_tool_without_a_result_is_answered_later(family: str) -> None:
+    def ask_boss(question: str) -> None:
+        """Asks somebody who takes his time."""
 
-        tool = LongRunningFunctionTool(ask_boss)
-        async with live_page([call("ask_boss", question="May I?")], "You may.", family=family, tools=(tool,)) as at:
-            assert (await at.say("Ask.")).types == segment(*step(*I))
-            await asyncio.sleep(1000)  # there is no deadline
-            await at.is_what_a_reload_shows()
-            at.output("ask_boss", {"allowed": True})
-            assert (await at.answer()).types == segment(*X)
-            assert told_results(at.model) == [{"allowed": True}]
-            await at.is_what_a_reload_shows()
-            session = await at.chat.session()
-            stored = [answer.response for event in session.events for answer in event.get_function_responses()]  # pyright: ignore
-            assert stored == [{"allowed": True}]
-
-    play(scenario)
+    tool = LongRunningFunctionTool(ask_boss)
+    async with live_page([call("ask_boss", question="May I?")], "You may.", family=family, tools=(tool,)) as at:
+        assert (await at.say("Ask.")).types == segment(*step(*I))
+        await asyncio.sleep(1000)  # there is no deadline
+        await at.is_what_a_reload_shows()
+        at.output("ask_boss", {"allowed": True})
+        assert (await at.answer()).types == segment(*X)
+        assert told_results(at.model) == [{"allowed": True}]
+        await at.is_what_a_reload_shows()
+        session = await at.chat.session()
+        stored = [answer.response for event in session.events for answer in event.get_function_responses()]  # pyright: ignore
+        assert stored == [{"allowed": True}]
 
 
 @both_families
-def test_the_user_may_write_while_a_long_running_call_is_open(family: str) -> None:
-    async def scenario() -> None:
-        def ask_boss() -> None:
-            """Asks somebody who takes his time."""
+async def test_the_user_may_write_while_a_long_running_call_is_open(family: str) -> None:
+    def ask_boss() -> None:
+        """Asks somebody who takes his time."""
 
-        script = [call("ask_boss")], "It is noon.", "You may."
-        async with live_page(*script, family=family, tools=(LongRunningFunctionTool(ask_boss),)) as at:
-            await at.say("Ask.")
-            assert (await at.say("What time is it?")).text == "It is noon."
-            at.output("ask_boss", {"allowed": True})
-            late = await at.answer(0)
-            assert (late.types, late.text) == (segment(*X), "You may.")
-            assert told_results(at.model) == [{"allowed": True}]
-            await at.is_what_a_reload_shows()
-
-    play(scenario)
+    script = [call("ask_boss")], "It is noon.", "You may."
+    async with live_page(*script, family=family, tools=(LongRunningFunctionTool(ask_boss),)) as at:
+        await at.say("Ask.")
+        assert (await at.say("What time is it?")).text == "It is noon."
+        at.output("ask_boss", {"allowed": True})
+        late = await at.answer(0)
+        assert (late.types, late.text) == (segment(*X), "You may.")
+        assert told_results(at.model) == [{"allowed": True}]
+        await at.is_what_a_reload_shows()
 
 
 @both_families
-def test_a_long_running_tool_that_tells_that_it_is_pending_is_the_servers_own(family: str) -> None:
-    async def scenario() -> None:
-        async def export() -> dict[str, str]:
-            """Exports, which takes days."""
-            return {"status": "pending"}
+async def test_a_long_running_tool_that_tells_that_it_is_pending_is_the_servers_own(family: str) -> None:
+    async def export() -> dict[str, str]:
+        """Exports, which takes days."""
+        return {"status": "pending"}
 
-        script = [call("export")], "It runs.", "Hello."
-        async with live_page(*script, family=family, tools=(LongRunningFunctionTool(export),)) as at:
-            told = await at.say("Export.")
-            assert told.types == segment(*step(*I, *O), *X)
-            assert at.part("export")["preliminary"] is True
-            assert told_results(at.model) == [{"status": "pending"}]
-            await at.is_what_a_reload_shows()
-            claimed = {**at.part("export"), "state": "output-available", "output": {"status": "done"}}
-            refused = await at.send_parts(told.message_id or "", claimed)
-            assert (refused.error or {})["code"] == "not-found"
-            assert (await at.say("Hello?")).text == "Hello."
-
-    play(scenario)
+    script = [call("export")], "It runs.", "Hello."
+    async with live_page(*script, family=family, tools=(LongRunningFunctionTool(export),)) as at:
+        told = await at.say("Export.")
+        assert told.types == segment(*step(*I, *O), *X)
+        assert at.part("export")["preliminary"] is True
+        assert told_results(at.model) == [{"status": "pending"}]
+        await at.is_what_a_reload_shows()
+        claimed = {**at.part("export"), "state": "output-available", "output": {"status": "done"}}
+        refused = await at.send_parts(told.message_id or "", claimed)
+        assert (refused.error or {})["code"] == "not-found"
+        assert (await at.say("Hello?")).text == "Hello."
 
 
 @both_families
 @decisions
-def test_a_long_running_tool_that_must_be_approved_is_asked_about_first(family: str, yes: bool) -> None:
-    async def scenario() -> None:
-        till = Till()
-        tool = LongRunningFunctionTool(till.pay)
-        tool._require_confirmation = True
-        async with live_page([call("pay", amount=5)], "Done.", family=family, tools=(tool,)) as at:
-            assert (await at.say("Pay.")).types == segment(*step(*I, *A))
-            assert till.paid == []
-            at.decide("pay", approved=yes)
-            assert (await at.answer()).text == "Done."
-            assert told_results(at.model) == [{"paid": 5} if yes else DENIED]
-            assert till.paid == ([5] if yes else [])
-
-    play(scenario)
+async def test_a_long_running_tool_that_must_be_approved_is_asked_about_first(family: str, yes: bool) -> None:
+    till = Till()
+    tool = LongRunningFunctionTool(till.pay)
+    tool._require_confirmation = True
+    async with live_page([call("pay", amount=5)], "Done.", family=family, tools=(tool,)) as at:
+        assert (await at.say("Pay.")).types == segment(*step(*I, *A))
+        assert till.paid == []
+        at.decide("pay", approved=yes)
+        assert (await at.answer()).text == "Done."
+        assert told_results(at.model) == [{"paid": 5} if yes else DENIED]
+        assert till.paid == ([5] if yes else [])
 
 
 @both_families
-def test_a_long_running_tool_that_was_approved_and_gives_nothing_has_failed(family: str) -> None:
-    async def scenario() -> None:
-        async def ask_boss() -> None:
-            """Asks somebody who takes his time."""
+async def test_a_long_running_tool_that_was_approved_and_gives_nothing_has_failed(family: str) -> None:
+    async def ask_boss() -> None:
+        """Asks somebody who takes his time."""
 
-        tool = LongRunningFunctionTool(ask_boss)
-        tool._require_confirmation = True
-        async with live_page([call("ask_boss")], "No answer.", family=family, tools=(tool,)) as at:
-            await at.say("Ask.")
-            at.decide("ask_boss")
-            assert (await at.answer()).types == segment(*E, *X)
-            assert await at.world.states() == ["failed"]
-
-    play(scenario)
+    tool = LongRunningFunctionTool(ask_boss)
+    tool._require_confirmation = True
+    async with live_page([call("ask_boss")], "No answer.", family=family, tools=(tool,)) as at:
+        await at.say("Ask.")
+        at.decide("ask_boss")
+        assert (await at.answer()).types == segment(*E, *X)
+        assert await at.world.states() == ["failed"]
 
 
 # -- tools that fail, and tools that are not there --------------------------------------------------------------------
@@ -257,88 +226,76 @@ def test_a_long_running_tool_that_was_approved_and_gives_nothing_has_failed(fami
 
 @both_families
 @pytest.mark.parametrize("kind", ["free", "gated", "gated, beside the conversation"])
-def test_a_tool_that_raises_tells_the_model_and_the_session_lives(family: str, kind: str) -> None:
-    async def scenario() -> None:
-        def fails(_: int) -> None:
-            raise ConnectionError("SECRET host")
+async def test_a_tool_that_raises_tells_the_model_and_the_session_lives(family: str, kind: str) -> None:
+    def fails(_: int) -> None:
+        raise ConnectionError("SECRET host")
 
-        till = Till(fails)
-        make = beside if "beside" in kind else FunctionTool
-        tool = make(till.pay, require_confirmation="gated" in kind)
-        script = [call("pay", amount=5)], "It failed.", "Hello."
-        async with live_page(*script, family=family, tools=(tool,)) as at:
-            answer = await at.say("Pay.")
-            if "gated" in kind:
-                at.decide("pay")
-                answer = await at.answer()
-            assert E[0] in answer.types
-            assert answer.text == "It failed."
-            assert told_results(at.model) == [FAILED]
-            assert (await at.say("Hello?")).text == "Hello."
-            assert till.paid == [5]
-            assert len(at.model.sessions) == 1
-            assert "SECRET" not in str(at.client.everything) + str(at.model.sessions[0].contents)
-            await at.is_what_a_reload_shows()
-
-    play(scenario)
+    till = Till(fails)
+    make = beside if "beside" in kind else FunctionTool
+    tool = make(till.pay, require_confirmation="gated" in kind)
+    script = [call("pay", amount=5)], "It failed.", "Hello."
+    async with live_page(*script, family=family, tools=(tool,)) as at:
+        answer = await at.say("Pay.")
+        if "gated" in kind:
+            at.decide("pay")
+            answer = await at.answer()
+        assert E[0] in answer.types
+        assert answer.text == "It failed."
+        assert told_results(at.model) == [FAILED]
+        assert (await at.say("Hello?")).text == "Hello."
+        assert till.paid == [5]
+        assert len(at.model.sessions) == 1
+        assert "SECRET" not in str(at.client.everything) + str(at.model.sessions[0].contents)
+        await at.is_what_a_reload_shows()
 
 
 @both_families
-def test_one_of_two_payments_raises_and_the_other_is_told(family: str) -> None:
-    async def scenario() -> None:
-        def works(amount: int) -> dict[str, int]:
-            if amount == 5:
-                raise ConnectionError
-            return {"paid": amount}
+async def test_one_of_two_payments_raises_and_the_other_is_told(family: str) -> None:
+    def works(amount: int) -> dict[str, int]:
+        if amount == 5:
+            raise ConnectionError
+        return {"paid": amount}
 
-        till = Till(works)
-        calls = [call("pay", amount=5), call("pay", amount=6)]
-        async with live_page(calls, "One paid.", family=family, tools=(till.gated,)) as at:
-            await at.say("Pay.")
-            at.decide("pay", 0)
-            at.decide("pay", 1)
-            assert (await at.answer()).types == segment(*E, *O, *X)
-            assert told_results(at.model) == [FAILED, {"paid": 6}]
-            await at.is_what_a_reload_shows()
-
-    play(scenario)
+    till = Till(works)
+    calls = [call("pay", amount=5), call("pay", amount=6)]
+    async with live_page(calls, "One paid.", family=family, tools=(till.gated,)) as at:
+        await at.say("Pay.")
+        at.decide("pay", 0)
+        at.decide("pay", 1)
+        assert (await at.answer()).types == segment(*E, *O, *X)
+        assert told_results(at.model) == [FAILED, {"paid": 6}]
+        await at.is_what_a_reload_shows()
 
 
 @both_families
-def test_a_tool_that_is_not_there_is_told_to_the_model_and_the_session_lives(family: str) -> None:
-    async def scenario() -> None:
-        script = [call("fly")], "I cannot fly.", "Hello."
-        async with live_page(*script, family=family, tools=(Till().gated,)) as at:
-            answer = await at.say("Fly.")
-            assert answer.types == segment(*step(*I, *E), *X)
-            assert "fly" in str(told_results(at.model))
-            assert (await at.say("Hello?")).text == "Hello."
-            assert len(at.model.sessions) == 1
-            await at.is_what_a_reload_shows()
-
-    play(scenario)
+async def test_a_tool_that_is_not_there_is_told_to_the_model_and_the_session_lives(family: str) -> None:
+    script = [call("fly")], "I cannot fly.", "Hello."
+    async with live_page(*script, family=family, tools=(Till().gated,)) as at:
+        answer = await at.say("Fly.")
+        assert answer.types == segment(*step(*I, *E), *X)
+        assert "fly" in str(told_results(at.model))
+        assert (await at.say("Hello?")).text == "Hello."
+        assert len(at.model.sessions) == 1
+        await at.is_what_a_reload_shows()
 
 
 @both_families
-def test_what_a_tool_writes_into_the_state_stays_there(family: str) -> None:
-    async def scenario() -> None:
-        async def note(what: str, tool_context: ToolContext) -> dict[str, Any]:
-            """Notes."""
-            before = tool_context.state.get("noted")
-            tool_context.state["noted"] = what
-            return {"before": before}
+async def test_what_a_tool_writes_into_the_state_stays_there(family: str) -> None:
+    async def note(what: str, tool_context: ToolContext) -> dict[str, Any]:
+        """Notes."""
+        before = tool_context.state.get("noted")
+        tool_context.state["noted"] = what
+        return {"before": before}
 
-        tool = FunctionTool(note, require_confirmation=True)
-        script = [call("note", what="one")], [call("note", what="two")], "Noted."
-        async with live_page(*script, family=family, tools=(tool,)) as at:
-            await at.say("Note.")
-            at.decide("note", 0)
-            await at.answer()
-            at.decide("note", 1)
-            await at.answer()
-            assert told_results(at.model) == [{"before": None}, {"before": "one"}]
-            session = await at.chat.session()
-            assert session is not None
-            assert session.state["noted"] == "two"
-
-    play(scenario)
+    tool = FunctionTool(note, require_confirmation=True)
+    script = [call("note", what="one")], [call("note", what="two")], "Noted."
+    async with live_page(*script, family=family, tools=(tool,)) as at:
+        await at.say("Note.")
+        at.decide("note", 0)
+        await at.answer()
+        at.decide("note", 1)
+        await at.answer()
+        assert told_results(at.model) == [{"before": None}, {"before": "one"}]
+        session = await at.chat.session()
+        assert session is not None
+        assert session.state["noted"] == "two"

@@ -20,13 +20,14 @@ from live.live_pages import (
     beside,
     both_families,
     live_page,
-    play,
     segment,
     step,
     told_results,
     until,
 )
 from support.pages import Till
+
+pytestmark = pytest.mark.virtual_time
 
 FAILED = {"error": "The tool pay failed."}
 
@@ -38,25 +39,22 @@ decisions = pytest.mark.parametrize("yes", [True, False], ids=["approved", "deni
 
 @both_families
 @decisions
-def test_a_tool_beside_the_conversation_waits_while_that_goes_on(family: str, yes: bool) -> None:
-    async def scenario() -> None:
-        till = Till()
-        tool = beside(till.pay, require_confirmation=True)
-        script = [call("pay", amount=5)], "It is noon.", "Done."
-        async with live_page(*script, family=family, tools=(tool,)) as at:
-            asked = await at.say("Pay.")
-            assert asked.types == segment(*step(*I, *A))
-            assert (await at.say("What time is it?")).text == "It is noon."
-            assert (till.paid, await at.world.states()) == ([], ["pending"])
-            at.decide("pay", approved=yes)
-            late = await at.answer(0)
-            assert (late.message_id, late.text) == (asked.message_id, "Done.")
-            assert late.types == segment(*(O if yes else D), *X)
-            assert told_results(at.model) == [{"paid": 5} if yes else DENIED]
-            assert till.paid == ([5] if yes else [])
-            await at.is_what_a_reload_shows()
-
-    play(scenario)
+async def test_a_tool_beside_the_conversation_waits_while_that_goes_on(family: str, yes: bool) -> None:
+    till = Till()
+    tool = beside(till.pay, require_confirmation=True)
+    script = [call("pay", amount=5)], "It is noon.", "Done."
+    async with live_page(*script, family=family, tools=(tool,)) as at:
+        asked = await at.say("Pay.")
+        assert asked.types == segment(*step(*I, *A))
+        assert (await at.say("What time is it?")).text == "It is noon."
+        assert (till.paid, await at.world.states()) == ([], ["pending"])
+        at.decide("pay", approved=yes)
+        late = await at.answer(0)
+        assert (late.message_id, late.text) == (asked.message_id, "Done.")
+        assert late.types == segment(*(O if yes else D), *X)
+        assert told_results(at.model) == [{"paid": 5} if yes else DENIED]
+        assert till.paid == ([5] if yes else [])
+        await at.is_what_a_reload_shows()
 
 
 class Slow:
@@ -75,46 +73,40 @@ class Slow:
 
 
 @pytest.mark.parametrize("fails", [False, True], ids=["works", "raises"])
-def test_a_tool_beside_the_conversation_tells_its_result_in_a_turn_of_its_own(fails: bool) -> None:
-    async def scenario() -> None:
-        slow = Slow(fails=fails)
-        script = [call("pay")], "It is noon.", "As I said, " * 20, "Hello."
-        async with live_page(*script, tools=(beside(slow.pay),)) as at:
-            first = await at.say("Pay.")
-            assert at.part("pay")["output"] == {"status": "pending"}
-            assert len(first.of_type("tool-output-available")) == 1
-            assert (await at.say("What time is it?")).text == "It is noon."
-            slow.go_on.set()
-            late = await at.unasked_turn()
-            assert (late.message_id, late.text) == (first.message_id, "As I said, " * 20)
-            assert told_results(at.model) == [FAILED if fails else {"paid": "at last"}]
-            assert at.states("pay") == ["output-error" if fails else "output-available"]
-            assert (await at.say("Hello?")).text == "Hello."
-            assert at.turns_told == 1
-            shown = await at.chat.messages()
-            assert [message["role"] for message in shown] == ["user", "assistant"] * 3
-
-    play(scenario)
+async def test_a_tool_beside_the_conversation_tells_its_result_in_a_turn_of_its_own(fails: bool) -> None:
+    slow = Slow(fails=fails)
+    script = [call("pay")], "It is noon.", "As I said, " * 20, "Hello."
+    async with live_page(*script, tools=(beside(slow.pay),)) as at:
+        first = await at.say("Pay.")
+        assert at.part("pay")["output"] == {"status": "pending"}
+        assert len(first.of_type("tool-output-available")) == 1
+        assert (await at.say("What time is it?")).text == "It is noon."
+        slow.go_on.set()
+        late = await at.unasked_turn()
+        assert (late.message_id, late.text) == (first.message_id, "As I said, " * 20)
+        assert told_results(at.model) == [FAILED if fails else {"paid": "at last"}]
+        assert at.states("pay") == ["output-error" if fails else "output-available"]
+        assert (await at.say("Hello?")).text == "Hello."
+        assert at.turns_told == 1
+        shown = await at.chat.messages()
+        assert [message["role"] for message in shown] == ["user", "assistant"] * 3
 
 
 @pytest.mark.parametrize("fails", [False, True], ids=["works", "raises"])
-def test_a_model_that_does_not_end_its_turn_is_listened_to_until_the_tool_beside_it_is_done(fails: bool) -> None:
-    async def scenario() -> None:
-        slow = Slow(fails=fails)
-        async with live_page([call("pay")], "Done.", "Hello.", family="3", tools=(beside(slow.pay),)) as at:
-            told = asyncio.create_task(at.say("Pay."))
-            await asyncio.sleep(5)
-            slow.go_on.set()
-            assert (await told).types == segment(*step(*I, *(E if fails else O)), *X)
-            assert told_results(at.model) == [FAILED if fails else {"paid": "at last"}]
-            assert (await at.say("Hello?")).text == "Hello."
-            await at.is_what_a_reload_shows()
-
-    play(scenario)
+async def test_a_model_that_does_not_end_its_turn_is_listened_to_until_the_tool_beside_it_is_done(fails: bool) -> None:
+    slow = Slow(fails=fails)
+    async with live_page([call("pay")], "Done.", "Hello.", family="3", tools=(beside(slow.pay),)) as at:
+        told = asyncio.create_task(at.say("Pay."))
+        await asyncio.sleep(5)
+        slow.go_on.set()
+        assert (await told).types == segment(*step(*I, *(E if fails else O)), *X)
+        assert told_results(at.model) == [FAILED if fails else {"paid": "at last"}]
+        assert (await at.say("Hello?")).text == "Hello."
+        await at.is_what_a_reload_shows()
 
 
 @pytest.mark.parametrize("fails", [False, True], ids=["works", "raises"])
-def test_a_result_from_beside_while_the_model_answers_something_else_ends_its_own_segment(fails: bool) -> None:
+async def test_a_result_from_beside_while_the_model_answers_something_else_ends_its_own_segment(fails: bool) -> None:
     async def server(session: LiveSession) -> None:
         await session.expect_text()
         await session.call("pay")
@@ -131,23 +123,20 @@ def test_a_result_from_beside_while_the_model_answers_something_else_ends_its_ow
 
     slow = Slow(fails=fails)
 
-    async def scenario() -> None:
-        slow.go_on = asyncio.Event()
-        async with live_page(model=ScriptedLiveModel(server), tools=(beside(slow.pay),)) as at:
-            await at.say("Pay.")
-            assert (await at.say("What time is it?")).text == "It is noon."
-            await asyncio.sleep(5)
-            assert (await at.say("Hello?")).text == "Hello."
-            shown = await at.chat.messages()
-            assert [message["role"] for message in shown if message["role"] == "user"] == ["user"] * 3
-            states = [part["state"] for part in shown[1]["parts"] if "toolCallId" in part]
-            assert states == ["output-error" if fails else "output-available"]
-
-    play(scenario)
+    slow.go_on = asyncio.Event()
+    async with live_page(model=ScriptedLiveModel(server), tools=(beside(slow.pay),)) as at:
+        await at.say("Pay.")
+        assert (await at.say("What time is it?")).text == "It is noon."
+        await asyncio.sleep(5)
+        assert (await at.say("Hello?")).text == "Hello."
+        shown = await at.chat.messages()
+        assert [message["role"] for message in shown if message["role"] == "user"] == ["user"] * 3
+        states = [part["state"] for part in shown[1]["parts"] if "toolCallId" in part]
+        assert states == ["output-error" if fails else "output-available"]
 
 
 @pytest.mark.parametrize("door", ["HTTP", "another socket"])
-def test_a_call_from_beside_is_approved_while_the_model_answers_something_else(door: str) -> None:
+async def test_a_call_from_beside_is_approved_while_the_model_answers_something_else(door: str) -> None:
     async def server(session: LiveSession) -> None:
         await session.expect_text()
         await session.call("pay", amount=5)
@@ -163,29 +152,26 @@ def test_a_call_from_beside_is_approved_while_the_model_answers_something_else(d
 
     is_speaking = asyncio.Event()
 
-    async def scenario() -> None:
-        till = Till()
-        tool = beside(till.pay, require_confirmation=True)
-        async with live_page(model=ScriptedLiveModel(server), tools=(tool,)) as at, at.world.socket() as other:
-            asked = await at.say("Pay.")
-            card, message_id = at.part("pay"), asked.message_id or ""
-            noon = asyncio.create_task(at.say("What time is it?"))
-            await is_speaking.wait()
-            if door == "HTTP":
-                posted = {"id": message_id, "role": "assistant", "parts": [approved(card)]}
-                told = await at.chat.post({"id": "c1", "messageId": message_id, "messages": [posted]})
-            else:
-                told = await other.send_parts(message_id, approved(card))
-            assert told.message_id == message_id
-            assert [chunk["output"] for chunk in told.of_type("tool-output-available")] == [{"paid": 5}]
-            assert (await noon).text == "It is noon."
-            assert (await at.say("Hello?")).text == "Hello."
-            assert till.paid == [5]
-            shown = await at.chat.messages()
-            assert [message["role"] for message in shown] == ["user", "assistant"] * 3
-            assert [part["state"] for part in shown[1]["parts"] if "toolCallId" in part] == ["output-available"]
-
-    play(scenario)
+    till = Till()
+    tool = beside(till.pay, require_confirmation=True)
+    async with live_page(model=ScriptedLiveModel(server), tools=(tool,)) as at, at.world.socket() as other:
+        asked = await at.say("Pay.")
+        card, message_id = at.part("pay"), asked.message_id or ""
+        noon = asyncio.create_task(at.say("What time is it?"))
+        await is_speaking.wait()
+        if door == "HTTP":
+            posted = {"id": message_id, "role": "assistant", "parts": [approved(card)]}
+            told = await at.chat.post({"id": "c1", "messageId": message_id, "messages": [posted]})
+        else:
+            told = await other.send_parts(message_id, approved(card))
+        assert told.message_id == message_id
+        assert [chunk["output"] for chunk in told.of_type("tool-output-available")] == [{"paid": 5}]
+        assert (await noon).text == "It is noon."
+        assert (await at.say("Hello?")).text == "Hello."
+        assert till.paid == [5]
+        shown = await at.chat.messages()
+        assert [message["role"] for message in shown] == ["user", "assistant"] * 3
+        assert [part["state"] for part in shown[1]["parts"] if "toolCallId" in part] == ["output-available"]
 
 
 # -- tools that stream ------------------------------------------------------------------------------------------------
@@ -197,31 +183,28 @@ def streamed_results(model: ScriptedLiveModel) -> list[Any]:
 
 @both_families
 @pytest.mark.parametrize("gated", [False, True], ids=["free", "gated"])
-def test_a_tool_that_streams_tells_the_model_all_along(family: str, gated: bool) -> None:
-    async def scenario() -> None:
-        watched: list[str] = []
+async def test_a_tool_that_streams_tells_the_model_all_along(family: str, gated: bool) -> None:
+    watched: list[str] = []
 
-        async def watch(what: str) -> AsyncGenerator[str, None]:
-            """Watches a price."""
-            for price in ("up", "down"):
-                watched.append(price)
-                yield f"{what} {price}"
-                await asyncio.sleep(10)
+    async def watch(what: str) -> AsyncGenerator[str, None]:
+        """Watches a price."""
+        for price in ("up", "down"):
+            watched.append(price)
+            yield f"{what} {price}"
+            await asyncio.sleep(10)
 
-        tool = FunctionTool(watch, require_confirmation=gated)
-        script = [call("watch", what="gold")], "I watch.", *["Well."] * 4
-        async with live_page(*script, family=family, tools=(tool,)) as at:
-            asked = await at.say("Watch.")
-            if gated:
-                assert asked.types == segment(*step(*I, *A))
-                await asyncio.sleep(15)
-                assert watched == []
-                at.decide("watch")
-                await at.answer()
-            await until(lambda: len(watched) == 2)
+    tool = FunctionTool(watch, require_confirmation=gated)
+    script = [call("watch", what="gold")], "I watch.", *["Well."] * 4
+    async with live_page(*script, family=family, tools=(tool,)) as at:
+        asked = await at.say("Watch.")
+        if gated:
+            assert asked.types == segment(*step(*I, *A))
             await asyncio.sleep(15)
-            told = [next(iter((result or {}).values())) for result in streamed_results(at.model)]
-            assert [words for words in told if "gold" in str(words)] == ["gold up", "gold down"]
-            assert (await at.world.states()) == (["done"] if gated else [])
-
-    play(scenario)
+            assert watched == []
+            at.decide("watch")
+            await at.answer()
+        await until(lambda: len(watched) == 2)
+        await asyncio.sleep(15)
+        told = [next(iter((result or {}).values())) for result in streamed_results(at.model)]
+        assert [words for words in told if "gold" in str(words)] == ["gold up", "gold down"]
+        assert (await at.world.states()) == (["done"] if gated else [])

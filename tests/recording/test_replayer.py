@@ -96,21 +96,18 @@ def test_an_approval_that_is_replayed_leaves_time_to_decide() -> None:
     assert datetime.fromisoformat(about["deadline"]) > datetime.now(UTC)
 
 
-def test_a_turn_that_nobody_asked_for_is_announced_and_read() -> None:
+async def test_a_turn_that_nobody_asked_for_is_announced_and_read() -> None:
     file = BASELINES / "process_payment-expired-bidi-baseline.jsonl"
     turns = recorded_turns(file)
 
-    async def talk() -> None:
-        async with live_socket(app_of(file), headers={"host": "localhost"}) as client:
-            assert (await client.resume()).status == 204  # nothing runs yet
-            await client.say("pay")
-            announced = await client.own("turn")
-            assert (announced["id"], announced["messageId"]) == ("chat-1", "msg-2")
-            expired = await client.resume()
-            assert without_deadline(expired.chunks) == without_deadline(turns[1])
-            assert (await client.resume()).status == 204
-
-    asyncio.run(talk())
+    async with live_socket(app_of(file), headers={"host": "localhost"}) as client:
+        assert (await client.resume()).status == 204  # nothing runs yet
+        await client.say("pay")
+        announced = await client.own("turn")
+        assert (announced["id"], announced["messageId"]) == ("chat-1", "msg-2")
+        expired = await client.resume()
+        assert without_deadline(expired.chunks) == without_deadline(turns[1])
+        assert (await client.resume()).status == 204
 
 
 # -- order and time ---------------------------------------------------------------------------------------------------
@@ -132,19 +129,16 @@ def two_turns(file: Path) -> Path:
     return write(file, *turn(1, 0, "One."), *turn(2, 200, "Two."))
 
 
-def test_each_chat_gets_the_answers_in_their_order_until_the_recording_ends(tmp_path: Path) -> None:
+async def test_each_chat_gets_the_answers_in_their_order_until_the_recording_ends(tmp_path: Path) -> None:
     app = app_of(two_turns(tmp_path / "chat.jsonl"), speed=1000)
 
-    async def talk() -> None:
-        one, another = (ChatClient(app, chat_id=chat_id, headers={"host": "localhost"}) for chat_id in ("a", "b"))
-        assert [(await one.send("x")).text, (await another.send("x")).text] == ["One.", "One."]
-        assert (await one.send("x")).text == "Two."
-        over = await one.send("x")
-        assert over.status == 404
-        assert over.error == {"code": "not-found", "message": "The recording ends here. A new chat begins it again."}
-        assert (await another.send("x")).text == "Two."
-
-    asyncio.run(talk())
+    one, another = (ChatClient(app, chat_id=chat_id, headers={"host": "localhost"}) for chat_id in ("a", "b"))
+    assert [(await one.send("x")).text, (await another.send("x")).text] == ["One.", "One."]
+    assert (await one.send("x")).text == "Two."
+    over = await one.send("x")
+    assert over.status == 404
+    assert over.error == {"code": "not-found", "message": "The recording ends here. A new chat begins it again."}
+    assert (await another.send("x")).text == "Two."
 
 
 @pytest.mark.parametrize(("speed", "seconds"), [(1, 0.45), (0.5, 0.9), (10, 0.045)])
@@ -240,65 +234,56 @@ def test_a_malformed_request_is_refused(tmp_path: Path, body: bytes) -> None:
     assert (answer.status_code, answer.json()["error"]["code"]) == (400, "malformed")
 
 
-def test_a_refusal_is_replayed_over_a_socket_too(tmp_path: Path) -> None:
+async def test_a_refusal_is_replayed_over_a_socket_too(tmp_path: Path) -> None:
     asked = {"direction": "request", "method": "POST", "path": "/api/chat"}
     response = {"direction": "response", "status": 409, "body": {"error": {"code": "run-active", "message": "Wait."}}}
     file = write(
         tmp_path / "chat.jsonl", asked, response, {**asked, "exchange": 2}, {**response, "exchange": 2, "body": [1]}
     )
 
-    async def talk() -> None:
-        async with live_socket(app_of(file), headers={"host": "localhost"}) as client:
-            errors = [(await client.say("x")).error for _ in range(3)]
-            assert [error and (error["code"], error["errorText"]) for error in errors[:2]] == [
-                ("run-active", "Wait."),
-                ("internal", ""),
-            ]
-            assert errors[2] is not None
-            assert errors[2]["errorText"].startswith("The recording ends here.")
-
-    asyncio.run(talk())
+    async with live_socket(app_of(file), headers={"host": "localhost"}) as client:
+        errors = [(await client.say("x")).error for _ in range(3)]
+        assert [error and (error["code"], error["errorText"]) for error in errors[:2]] == [
+            ("run-active", "Wait."),
+            ("internal", ""),
+        ]
+        assert errors[2] is not None
+        assert errors[2]["errorText"].startswith("The recording ends here.")
 
 
 # -- sockets ----------------------------------------------------------------------------------------------------------
 
 
-def test_a_socket_lives_and_can_be_attached_and_an_answer_aborted(tmp_path: Path) -> None:
+async def test_a_socket_lives_and_can_be_attached_and_an_answer_aborted(tmp_path: Path) -> None:
     app = app_of(two_turns(tmp_path / "chat.jsonl"), speed=1e-9)
 
-    async def talk() -> None:
-        async with live_socket(app, headers={"host": "localhost"}, subprotocols=(SUBPROTOCOL,)) as client:
-            client.tell("ping")
-            await client.own("pong")
-            client.tell("attach", id="chat-1")
-            assert (await client.own("attached"))["id"] == "chat-1"
-            client.send_frame(b"\0\0")  # voice, to nobody
-            client.send_frame("not a frame")
-            assert (await client.own("error"))["code"] == "malformed"
-            request = client.start_send({"id": "u", "role": "user", "parts": []})
-            client.tell("ping")
-            await client.own("pong", 2)
-            (telling,) = [task for task in asyncio.all_tasks() if task.get_name() == f"adk-stream replay {request}"]
-            client.send_frame({"type": "abort", "requestId": request})
-            ended, _ = await asyncio.wait([telling], timeout=PATIENCE_S)
-            assert ended
-            assert request not in client.frames
-        assert client.subprotocol == SUBPROTOCOL
-
-    asyncio.run(talk())
+    async with live_socket(app, headers={"host": "localhost"}, subprotocols=(SUBPROTOCOL,)) as client:
+        client.tell("ping")
+        await client.own("pong")
+        client.tell("attach", id="chat-1")
+        assert (await client.own("attached"))["id"] == "chat-1"
+        client.send_frame(b"\0\0")  # voice, to nobody
+        client.send_frame("not a frame")
+        assert (await client.own("error"))["code"] == "malformed"
+        request = client.start_send({"id": "u", "role": "user", "parts": []})
+        client.tell("ping")
+        await client.own("pong", 2)
+        (telling,) = [task for task in asyncio.all_tasks() if task.get_name() == f"adk-stream replay {request}"]
+        client.send_frame({"type": "abort", "requestId": request})
+        ended, _ = await asyncio.wait([telling], timeout=PATIENCE_S)
+        assert ended
+        assert request not in client.frames
+    assert client.subprotocol == SUBPROTOCOL
 
 
-def test_a_page_of_another_site_gets_no_socket(tmp_path: Path) -> None:
+async def test_a_page_of_another_site_gets_no_socket(tmp_path: Path) -> None:
     app = app_of(two_turns(tmp_path / "chat.jsonl"))
 
-    async def talk() -> None:
-        headers = {"host": "localhost:8000", "origin": "https://attacker.example"}
-        async with live_socket(app, headers=headers) as client:
-            with pytest.raises(Closed) as refused:
-                await client.own("pong")
-            assert refused.value.code == 1008
-
-    asyncio.run(talk())
+    headers = {"host": "localhost:8000", "origin": "https://attacker.example"}
+    async with live_socket(app, headers=headers) as client:
+        with pytest.raises(Closed) as refused:
+            await client.own("pong")
+        assert refused.value.code == 1008
 
 
 def test_a_host_name_of_another_machine_is_refused(tmp_path: Path) -> None:

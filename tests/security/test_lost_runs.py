@@ -52,24 +52,21 @@ async def look_for_lost_runs(bridge: ChatBridge, asked: Asked, clock: Clock) -> 
 
 
 @pytest.mark.parametrize("before", [State.CLAIMED, State.STARTED])
-def test_what_was_stopped_before_it_began_is_not_done_later(before: State) -> None:
-    async def scenario() -> None:
-        clock = Clock()
-        store = SlowStore(clock, before)
-        bank = Bank([call("pay", amount=1, to="Hanako")], "Stopped.", "Fine.", "Fine.", store=store)
-        asked = await bank.asks()
-        approving = asyncio.create_task(asked.client.approve(asked.answer))
-        await store.is_reached.wait()
-        assert (await exchange(bank.app, path=f"/api/chat/{asked.chat_id}/stop")).status == 204
-        store.goes_on.set()
-        assert (await approving).chunks[-1]["type"] == "abort"
-        await look_for_lost_runs(bank.bridge, asked, clock)
-        await asked.client.send("And now?")
-        await look_for_lost_runs(bank.bridge, asked, clock)
-        await asked.client.approve(asked.answer)
-        assert bank.runs == []
-
-    asyncio.run(scenario())
+async def test_what_was_stopped_before_it_began_is_not_done_later(before: State) -> None:
+    clock = Clock()
+    store = SlowStore(clock, before)
+    bank = Bank([call("pay", amount=1, to="Hanako")], "Stopped.", "Fine.", "Fine.", store=store)
+    asked = await bank.asks()
+    approving = asyncio.create_task(asked.client.approve(asked.answer))
+    await store.is_reached.wait()
+    assert (await exchange(bank.app, path=f"/api/chat/{asked.chat_id}/stop")).status == 204
+    store.goes_on.set()
+    assert (await approving).chunks[-1]["type"] == "abort"
+    await look_for_lost_runs(bank.bridge, asked, clock)
+    await asked.client.send("And now?")
+    await look_for_lost_runs(bank.bridge, asked, clock)
+    await asked.client.approve(asked.answer)
+    assert bank.runs == []
 
 
 @asynccontextmanager
@@ -90,15 +87,12 @@ async def left_behind(*amounts: int) -> AsyncGenerator[tuple[Bank, list[Asked], 
     yield bank, chats, clock
 
 
-def test_what_was_left_behind_is_done_once() -> None:
-    async def scenario() -> None:
-        async with left_behind(1, 2) as (bank, chats, clock):
-            for _ in range(3):
-                for asked in chats:
-                    await look_for_lost_runs(bank.bridge, asked, clock)
-            assert sorted(bank.runs) == [("pay", 1, "Hanako"), ("pay", 2, "Hanako")]
-
-    asyncio.run(scenario())
+async def test_what_was_left_behind_is_done_once() -> None:
+    async with left_behind(1, 2) as (bank, chats, clock):
+        for _ in range(3):
+            for asked in chats:
+                await look_for_lost_runs(bank.bridge, asked, clock)
+        assert sorted(bank.runs) == [("pay", 1, "Hanako"), ("pay", 2, "Hanako")]
 
 
 class OneBrokenSession(InMemorySessionService):
@@ -111,29 +105,22 @@ class OneBrokenSession(InMemorySessionService):
 
 
 @pytest.mark.parametrize("broken", [0, 1])
-def test_one_chat_that_cannot_be_read_keeps_no_other_waiting(broken: int) -> None:
-    async def scenario() -> None:
-        async with left_behind(1, 2) as (bank, chats, clock):
-            sessions = OneBrokenSession()
-            sessions.sessions, sessions.broken = bank.sessions.sessions, chats[broken].chat_id
-            bridge = bank.bridge_with([bank.gated_pay()], session_service=sessions)
-            await look_for_lost_runs(bridge, chats[1 - broken], clock)
-            assert bank.runs == [("pay", 2 - broken, "Hanako")]
-
-    asyncio.run(scenario())
+async def test_one_chat_that_cannot_be_read_keeps_no_other_waiting(broken: int) -> None:
+    async with left_behind(1, 2) as (bank, chats, clock):
+        sessions = OneBrokenSession()
+        sessions.sessions, sessions.broken = bank.sessions.sessions, chats[broken].chat_id
+        bridge = bank.bridge_with([bank.gated_pay()], session_service=sessions)
+        await look_for_lost_runs(bridge, chats[1 - broken], clock)
+        assert bank.runs == [("pay", 2 - broken, "Hanako")]
 
 
-def test_what_cannot_be_done_is_not_tried_for_ever() -> None:
+async def test_what_cannot_be_done_is_not_tried_for_ever() -> None:
     """Its tool is gone with the last release, say. Every try is written into the session."""
-
-    async def scenario() -> None:
-        async with left_behind(1) as (bank, (asked,), clock):
-            bridge = bank.bridge_with([bank.balance], limits=Limits(lease_s=LEASE_S))
-            for _ in range(50):
-                await look_for_lost_runs(bridge, asked, clock)
-            session = await bank.sessions.get_session(app_name="bank", user_id="ann", session_id=asked.chat_id)
-            assert session
-            answers = [event for event in session.events if event.author == "user" and event.get_function_responses()]
-            assert len(answers) < 10
-
-    asyncio.run(scenario())
+    async with left_behind(1) as (bank, (asked,), clock):
+        bridge = bank.bridge_with([bank.balance], limits=Limits(lease_s=LEASE_S))
+        for _ in range(50):
+            await look_for_lost_runs(bridge, asked, clock)
+        session = await bank.sessions.get_session(app_name="bank", user_id="ann", session_id=asked.chat_id)
+        assert session
+        answers = [event for event in session.events if event.author == "user" and event.get_function_responses()]
+        assert len(answers) < 10

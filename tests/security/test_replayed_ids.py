@@ -19,7 +19,6 @@ from adk_stream_protocol.store.memory import MemoryStore
 from adk_stream_protocol.testing import Reply, ScriptedModel
 from faults.tabs import FORMS, Seen, Tab, results_body
 from support.apps import app_of, user_of
-from support.conversations import run
 from support.tool_log import ToolLog
 from support.truth import CONFIRMATION, disagreements
 
@@ -75,67 +74,55 @@ class Till:
 
 
 @pytest.mark.parametrize("form", FORMS)
-def test_an_old_approval_sent_again_pays_nobody_else(form: str) -> None:
-    async def scenario() -> None:
-        till = Till([numbered(0, BOB)], "Paid Bob.", [numbered(0, EVE)], "Paid Eve.")
-        await till.tab.say("Pay Bob.")
-        await till.tab.decide(till.tab.questions[0], approved=True, form=form)
-        assert till.paid == [BOB]
-        await till.tab.say("What about the invoice?")
-        again = await till.tab.replay()  # the same bytes: a retry of the network's, or of a second tab
-        assert again.status == 200
-        assert till.paid == [BOB]
-        (asked,) = till.tab.questions
-        assert asked["input"] == EVE
-        await till.agrees()
-
-    run(scenario)
+async def test_an_old_approval_sent_again_pays_nobody_else(form: str) -> None:
+    till = Till([numbered(0, BOB)], "Paid Bob.", [numbered(0, EVE)], "Paid Eve.")
+    await till.tab.say("Pay Bob.")
+    await till.tab.decide(till.tab.questions[0], approved=True, form=form)
+    assert till.paid == [BOB]
+    await till.tab.say("What about the invoice?")
+    again = await till.tab.replay()  # the same bytes: a retry of the network's, or of a second tab
+    assert again.status == 200
+    assert till.paid == [BOB]
+    (asked,) = till.tab.questions
+    assert asked["input"] == EVE
+    await till.agrees()
 
 
 @pytest.mark.parametrize("form", FORMS)
-def test_an_old_denial_sent_again_refuses_nothing_else(form: str) -> None:
-    async def scenario() -> None:
-        till = Till([numbered(0, EVE)], "Not paid.", [numbered(0, BOB)], "Paid Bob.")
-        await till.tab.say("Pay Eve.")
-        await till.tab.decide(till.tab.questions[0], approved=False, form=form)
-        await till.tab.say("Pay Bob.")
-        assert (await till.tab.replay()).status == 200
-        await till.tab.decide(till.tab.questions[0], approved=True, form=form)
-        assert till.paid == [BOB]
-        await till.agrees()
-
-    run(scenario)
+async def test_an_old_denial_sent_again_refuses_nothing_else(form: str) -> None:
+    till = Till([numbered(0, EVE)], "Not paid.", [numbered(0, BOB)], "Paid Bob.")
+    await till.tab.say("Pay Eve.")
+    await till.tab.decide(till.tab.questions[0], approved=False, form=form)
+    await till.tab.say("Pay Bob.")
+    assert (await till.tab.replay()).status == 200
+    await till.tab.decide(till.tab.questions[0], approved=True, form=form)
+    assert till.paid == [BOB]
+    await till.agrees()
 
 
 @pytest.mark.parametrize("form", FORMS)
-def test_of_two_calls_that_wait_under_one_id_each_has_its_own_answer(form: str) -> None:
-    async def scenario() -> None:
-        till = Till([numbered(0, BOB)], [numbered(0, EVE)], "Done.", "Done.")
-        await till.tab.say("Pay Bob.")
-        await till.tab.say("Pay Eve.")
-        bob, eve = till.tab.questions
-        assert (bob["input"], eve["input"]) == (BOB, EVE)
-        await till.tab.decide(bob, approved=True, form=form)
-        assert till.paid == [BOB]
-        await till.tab.decide(eve, approved=False, form=form)
-        assert till.paid == [BOB]
-        await till.agrees()
-
-    run(scenario)
+async def test_of_two_calls_that_wait_under_one_id_each_has_its_own_answer(form: str) -> None:
+    till = Till([numbered(0, BOB)], [numbered(0, EVE)], "Done.", "Done.")
+    await till.tab.say("Pay Bob.")
+    await till.tab.say("Pay Eve.")
+    bob, eve = till.tab.questions
+    assert (bob["input"], eve["input"]) == (BOB, EVE)
+    await till.tab.decide(bob, approved=True, form=form)
+    assert till.paid == [BOB]
+    await till.tab.decide(eve, approved=False, form=form)
+    assert till.paid == [BOB]
+    await till.agrees()
 
 
-def test_the_second_of_two_calls_of_one_turn_is_another_call() -> None:
-    async def scenario() -> None:
-        till = Till([numbered(0, BOB)], [numbered(0, EVE)], "Done.", "Done.")
-        await till.tab.say("Pay Bob.")
-        await till.tab.decide(till.tab.questions[0], approved=True, form="a result for the call")
-        assert (await till.tab.replay()).status == 200
-        assert till.paid == [BOB]
-        await till.tab.decide(till.tab.questions[0], approved=True, form="a result for the call")
-        assert till.paid == [BOB, EVE]
-        await till.agrees()
-
-    run(scenario)
+async def test_the_second_of_two_calls_of_one_turn_is_another_call() -> None:
+    till = Till([numbered(0, BOB)], [numbered(0, EVE)], "Done.", "Done.")
+    await till.tab.say("Pay Bob.")
+    await till.tab.decide(till.tab.questions[0], approved=True, form="a result for the call")
+    assert (await till.tab.replay()).status == 200
+    assert till.paid == [BOB]
+    await till.tab.decide(till.tab.questions[0], approved=True, form="a result for the call")
+    assert till.paid == [BOB, EVE]
+    await till.agrees()
 
 
 # -- two calls under one id at once -----------------------------------------------------------------------------------
@@ -172,19 +159,18 @@ AT_ONCE = [in_one_answer, asked_by_the_tool_itself, of_agents_side_by_side]
 
 @pytest.mark.parametrize("approved", [(True, False), (False, True), (True, True)])
 @pytest.mark.parametrize("put", AT_ONCE)
-def test_two_calls_under_one_id_at_once_are_shown_and_paid_each_as_it_is(put: Any, approved: tuple[bool, bool]) -> None:
-    async def scenario() -> None:
-        till = Till([numbered(0, BOB), numbered(0, EVE)], "Done.", "Done.")
-        put(till)
-        await till.tab.say("Pay.")
-        shown = {asked["input"]["to"]: asked for asked in till.tab.questions}
-        assert {name: asked["input"] for name, asked in shown.items()} == {"Bob": BOB, "Eve": EVE}
-        for asked, word in zip((shown["Bob"], shown["Eve"]), approved, strict=True):
-            assert (await till.tab.decide(asked, approved=word)).status == 200
-        assert till.paid == [each for each, word in zip((BOB, EVE), approved, strict=True) if word]
-        await till.agrees(with_model=put is not of_agents_side_by_side)
-
-    run(scenario)
+async def test_two_calls_under_one_id_at_once_are_shown_and_paid_each_as_it_is(
+    put: Any, approved: tuple[bool, bool]
+) -> None:
+    till = Till([numbered(0, BOB), numbered(0, EVE)], "Done.", "Done.")
+    put(till)
+    await till.tab.say("Pay.")
+    shown = {asked["input"]["to"]: asked for asked in till.tab.questions}
+    assert {name: asked["input"] for name, asked in shown.items()} == {"Bob": BOB, "Eve": EVE}
+    for asked, word in zip((shown["Bob"], shown["Eve"]), approved, strict=True):
+        assert (await till.tab.decide(asked, approved=word)).status == 200
+    assert till.paid == [each for each, word in zip((BOB, EVE), approved, strict=True) if word]
+    await till.agrees(with_model=put is not of_agents_side_by_side)
 
 
 # -- chats of before --------------------------------------------------------------------------------------------------
@@ -218,15 +204,12 @@ async def remember(till: Till, turn: int, arguments: dict[str, Any]) -> None:
     await till.seen.store.add(CallRecord(call=CallKey(f"e-{turn}", "0"), state=State.PENDING, asked_at=0, **known))
 
 
-def test_an_id_that_names_two_calls_of_an_old_chat_approves_neither() -> None:
-    async def scenario() -> None:
-        till = Till()
-        await remember(till, 1, BOB)
-        await remember(till, 2, EVE)
-        said = results_body("c1", {"toolCallId": "0", "toolName": "pay", "result": {"approved": True}})
-        assert (await till.tab.post("approve", said)).status == 404
-        assert till.paid == []
-        records = (await till.seen.store.read(till.seen.chat)).records
-        assert [record.state for record in records] == [State.PENDING, State.PENDING]
-
-    run(scenario)
+async def test_an_id_that_names_two_calls_of_an_old_chat_approves_neither() -> None:
+    till = Till()
+    await remember(till, 1, BOB)
+    await remember(till, 2, EVE)
+    said = results_body("c1", {"toolCallId": "0", "toolName": "pay", "result": {"approved": True}})
+    assert (await till.tab.post("approve", said)).status == 404
+    assert till.paid == []
+    records = (await till.seen.store.read(till.seen.chat)).records
+    assert [record.state for record in records] == [State.PENDING, State.PENDING]

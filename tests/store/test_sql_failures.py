@@ -68,19 +68,16 @@ def test_a_stopped_postgresql_is_unavailable_until_it_is_back(caplog: pytest.Log
     assert all(line.rsplit(": ", 1)[1].isidentifier() for line in said)
 
 
-def test_a_broken_connection_is_replaced() -> None:
+async def test_a_broken_connection_is_replaced() -> None:
     cut = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() AND pid <> "
 
-    async def scenario() -> None:
-        with postgres_url() as url:
-            store = SqlStore(url)
-            await asyncio.gather(*(store.read(CHAT) for _ in range(5)))
-            async with postgres_connection(url) as other:
-                assert len(await other.fetch(f"{cut} pg_backend_pid()")) == 5
-            await store.read(CHAT)
-            await store.aclose()
-
-    run(scenario)
+    with postgres_url() as url:
+        store = SqlStore(url)
+        await asyncio.gather(*(store.read(CHAT) for _ in range(5)))
+        async with postgres_connection(url) as other:
+            assert len(await other.fetch(f"{cut} pg_backend_pid()")) == 5
+        await store.read(CHAT)
+        await store.aclose()
 
 
 @pytest.mark.parametrize(
@@ -105,36 +102,27 @@ def test_a_database_that_is_not_there_is_unavailable_and_its_url_is_told_to_nobo
     assert "hunter2" not in caplog.text
 
 
-def test_a_server_without_the_database_is_unavailable() -> None:
-    async def scenario() -> None:
-        store = SqlStore(shared_server().url("missing"))
-        await assert_unavailable(store)
-        await store.aclose()
-
-    run(scenario)
+async def test_a_server_without_the_database_is_unavailable() -> None:
+    store = SqlStore(shared_server().url("missing"))
+    await assert_unavailable(store)
+    await store.aclose()
 
 
-def test_a_store_works_once_its_database_is_there(tmp_path: Path) -> None:
-    async def scenario() -> None:
-        store = SqlStore(f"sqlite+aiosqlite:///{tmp_path}/later/store.db")
-        with pytest.raises(StoreUnavailable):
-            await store.read(CHAT)
-        (tmp_path / "later").mkdir()
-        assert await store.add(asked())
-        await store.aclose()
-
-    run(scenario)
+async def test_a_store_works_once_its_database_is_there(tmp_path: Path) -> None:
+    store = SqlStore(f"sqlite+aiosqlite:///{tmp_path}/later/store.db")
+    with pytest.raises(StoreUnavailable):
+        await store.read(CHAT)
+    (tmp_path / "later").mkdir()
+    assert await store.add(asked())
+    await store.aclose()
 
 
-def test_a_damaged_file_is_unavailable(tmp_path: Path) -> None:
+async def test_a_damaged_file_is_unavailable(tmp_path: Path) -> None:
     (tmp_path / "store.db").write_bytes(b"This is no database. " * 500)
 
-    async def scenario() -> None:
-        store = SqlStore(f"sqlite+aiosqlite:///{tmp_path}/store.db")
-        await assert_unavailable(store)
-        await store.aclose()
-
-    run(scenario)
+    store = SqlStore(f"sqlite+aiosqlite:///{tmp_path}/store.db")
+    await assert_unavailable(store)
+    await store.aclose()
 
 
 async def wait_until_nobody_is_connected(url: str, user: str) -> None:
@@ -153,74 +141,61 @@ async def execute(url: str, *statements: str) -> None:
     await engine.dispose()
 
 
-def test_a_user_who_may_not_create_tables_can_use_those_there_are() -> None:
-    async def scenario() -> None:
-        with postgres_url() as url:
-            guests = SqlStore(url.replace("postgres@", "guest@"))
-            await execute(url, "DROP ROLE IF EXISTS guest", "CREATE ROLE guest LOGIN")
-            with pytest.raises(StoreUnavailable):
-                await guests.read(CHAT)
-            await wait_until_nobody_is_connected(url, "guest")
-            owners = SqlStore(url)
-            await owners.add(asked())
-            await execute(url, *(f"GRANT SELECT ON adk_stream_{name} TO guest" for name in ("approvals", "leases")))
-            assert (await guests.read(CHAT)).records == [asked()]
-            await guests.aclose()
-            await owners.aclose()
-
-    run(scenario)
+async def test_a_user_who_may_not_create_tables_can_use_those_there_are() -> None:
+    with postgres_url() as url:
+        guests = SqlStore(url.replace("postgres@", "guest@"))
+        await execute(url, "DROP ROLE IF EXISTS guest", "CREATE ROLE guest LOGIN")
+        with pytest.raises(StoreUnavailable):
+            await guests.read(CHAT)
+        await wait_until_nobody_is_connected(url, "guest")
+        owners = SqlStore(url)
+        await owners.add(asked())
+        await execute(url, *(f"GRANT SELECT ON adk_stream_{name} TO guest" for name in ("approvals", "leases")))
+        assert (await guests.read(CHAT)).records == [asked()]
+        await guests.aclose()
+        await owners.aclose()
 
 
-def test_nothing_is_recorded_without_its_trail(databases: Stores, clock: Clock) -> None:
-    async def scenario() -> None:
-        async with databases.open(clock) as store:
-            await store.add(asked())
-            await execute(databases.url, "ALTER TABLE adk_stream_audit RENAME TO elsewhere")
-            with pytest.raises(StoreUnavailable):
-                await store.add(asked("call-2"))
-            with pytest.raises(StoreUnavailable):
-                await store.compare_and_set(asked(), decide(asked(), by="ann", approved=True, now=1.0))
-            with pytest.raises(StoreUnavailable):
-                await store.acquire(CHAT, 10, [(asked(), decide(asked(), by="ann", approved=True, now=1.0))])
-            assert (await store.read(CHAT)).records == [asked()]
-            assert (await store.acquire(CHAT, 10)).lease  # which the one that failed has not kept
-
-    run(scenario)
+async def test_nothing_is_recorded_without_its_trail(databases: Stores, clock: Clock) -> None:
+    async with databases.open(clock) as store:
+        await store.add(asked())
+        await execute(databases.url, "ALTER TABLE adk_stream_audit RENAME TO elsewhere")
+        with pytest.raises(StoreUnavailable):
+            await store.add(asked("call-2"))
+        with pytest.raises(StoreUnavailable):
+            await store.compare_and_set(asked(), decide(asked(), by="ann", approved=True, now=1.0))
+        with pytest.raises(StoreUnavailable):
+            await store.acquire(CHAT, 10, [(asked(), decide(asked(), by="ann", approved=True, now=1.0))])
+        assert (await store.read(CHAT)).records == [asked()]
+        assert (await store.acquire(CHAT, 10)).lease  # which the one that failed has not kept
 
 
-def test_whoever_is_cancelled_leaves_a_call_with_its_trail_or_neither(databases: Stores, clock: Clock) -> None:
-    async def scenario() -> None:
-        async with databases.open(clock) as store:
-            await store.read(CHAT)
-            for steps in range(60):  # each a little further than the one before
-                adding = asyncio.ensure_future(store.add(asked(str(steps))))
-                for _ in range(steps):
-                    await asyncio.sleep(0)
-                adding.cancel()
-                await asyncio.wait([adding])
-            assert await store.add(asked("last"))
-        async with databases.open(clock) as store:
-            calls = {approval.call for approval in (await store.read(CHAT)).records}
-            assert {entry.call for entry in await store.audit(CHAT)} == calls
-
-    run(scenario)
+async def test_whoever_is_cancelled_leaves_a_call_with_its_trail_or_neither(databases: Stores, clock: Clock) -> None:
+    async with databases.open(clock) as store:
+        await store.read(CHAT)
+        for steps in range(60):  # each a little further than the one before
+            adding = asyncio.ensure_future(store.add(asked(str(steps))))
+            for _ in range(steps):
+                await asyncio.sleep(0)
+            adding.cancel()
+            await asyncio.wait([adding])
+        assert await store.add(asked("last"))
+    async with databases.open(clock) as store:
+        calls = {approval.call for approval in (await store.read(CHAT)).records}
+        assert {entry.call for entry in await store.audit(CHAT)} == calls
 
 
-def test_what_was_begun_comes_to_its_end_before_the_store_is_closed(databases: Stores, clock: Clock) -> None:
+async def test_what_was_begun_comes_to_its_end_before_the_store_is_closed(databases: Stores, clock: Clock) -> None:
     """A connection that is cut off in the midst of a statement may never be closed."""
-
-    async def scenario() -> None:
-        async with databases.open(clock) as store:
-            adding = [asyncio.ensure_future(store.add(asked(str(n)))) for n in range(30)]
-            await asyncio.sleep(0)
-            for one in adding:
-                one.cancel()
-            await asyncio.wait(adding)
-            assert all(one.cancelled() for one in adding)
-        async with databases.open(clock) as store:
-            assert len((await store.read(CHAT)).records) == len(await store.audit(CHAT)) == 30
-
-    run(scenario)
+    async with databases.open(clock) as store:
+        adding = [asyncio.ensure_future(store.add(asked(str(n)))) for n in range(30)]
+        await asyncio.sleep(0)
+        for one in adding:
+            one.cancel()
+        await asyncio.wait(adding)
+        assert all(one.cancelled() for one in adding)
+    async with databases.open(clock) as store:
+        assert len((await store.read(CHAT)).records) == len(await store.audit(CHAT)) == 30
 
 
 # -- what stays behind ------------------------------------------------------------------------------------------------
@@ -245,14 +220,11 @@ def test_an_unused_store_opens_nothing(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
-def test_its_tables_are_told_apart_from_all_others(databases: Stores) -> None:
-    async def scenario() -> None:
-        async with databases.open() as store:
-            await store.read(CHAT)
-        engine = create_async_engine(databases.url)
-        async with engine.connect() as connection:
-            tables = await connection.run_sync(lambda sync: inspect(sync).get_table_names())
-        await engine.dispose()
-        assert sorted(tables) == [f"adk_stream_{name}" for name in ("approvals", "audit", "chats", "leases")]
-
-    run(scenario)
+async def test_its_tables_are_told_apart_from_all_others(databases: Stores) -> None:
+    async with databases.open() as store:
+        await store.read(CHAT)
+    engine = create_async_engine(databases.url)
+    async with engine.connect() as connection:
+        tables = await connection.run_sync(lambda sync: inspect(sync).get_table_names())
+    await engine.dispose()
+    assert sorted(tables) == [f"adk_stream_{name}" for name in ("approvals", "audit", "chats", "leases")]

@@ -12,7 +12,6 @@ from adk_stream_protocol.store.base import advance
 from adk_stream_protocol.store.sql import SqlStore
 from store.old_worker import old_worker
 from store.stores import CHAT, Clock, Stores, approve, asked, held, trail
-from support.conversations import run
 
 KEPT_WITH_THE_QUESTION: dict[str, Any] = {
     "message_id": "message-1",
@@ -43,126 +42,113 @@ def by_old(call_id: str = "call-1", **fields: Any) -> CallRecord:
     return asked(call_id, **{"delivered": None, **fields})
 
 
-def test_a_table_of_an_older_version_gets_the_column_and_keeps_its_rows(databases: Stores, clock: Clock) -> None:
+async def test_a_table_of_an_older_version_gets_the_column_and_keeps_its_rows(databases: Stores, clock: Clock) -> None:
     everything = "id, chat, call, state, runs, decided_at, version, record"
 
-    async def scenario() -> None:
-        async with old_worker(databases.url) as old:
-            for name in ("call-1", "call-2", "call-3"):
-                await old.add(name)
-            await old.approve("call-2")
-        assert "delivered" not in await columns_of(databases.url)
-        before = await all_of(databases.url, everything)
-        async with databases.open(clock) as store:
-            calls = (await store.read(CHAT)).records
-            assert [(each.state, each.delivered) for each in calls] == [
-                ("pending", None),
-                ("approved", None),
-                ("pending", None),
-            ]
-            assert calls[0] == by_old()
-            assert await trail(store) == ["pending", "pending", "pending", "approved"]
-        assert await all_of(databases.url, everything) == before
-        assert await all_of(databases.url, "delivered") == [(None,)] * 3
-        assert (await columns_of(databases.url)).count("delivered") == 1
-
-    run(scenario)
+    async with old_worker(databases.url) as old:
+        for name in ("call-1", "call-2", "call-3"):
+            await old.add(name)
+        await old.approve("call-2")
+    assert "delivered" not in await columns_of(databases.url)
+    before = await all_of(databases.url, everything)
+    async with databases.open(clock) as store:
+        calls = (await store.read(CHAT)).records
+        assert [(each.state, each.delivered) for each in calls] == [
+            ("pending", None),
+            ("approved", None),
+            ("pending", None),
+        ]
+        assert calls[0] == by_old()
+        assert await trail(store) == ["pending", "pending", "pending", "approved"]
+    assert await all_of(databases.url, everything) == before
+    assert await all_of(databases.url, "delivered") == [(None,)] * 3
+    assert (await columns_of(databases.url)).count("delivered") == 1
 
 
-def test_workers_that_start_at_once_on_an_older_table_all_succeed(databases: Stores) -> None:
-    async def scenario() -> None:
-        async with old_worker(databases.url) as old:
-            await old.add("call-1")
-            workers = [SqlStore(databases.url) for _ in range(10)]
-            try:
-                for snapshot in await asyncio.gather(*(worker.read(CHAT) for worker in workers)):
-                    assert snapshot.records == [by_old()]
-                assert (await old.read("call-1"))["state"] == "pending"
-            finally:
-                for worker in workers:
-                    await worker.aclose()
-
-    run(scenario)
+async def test_workers_that_start_at_once_on_an_older_table_all_succeed(databases: Stores) -> None:
+    async with old_worker(databases.url) as old:
+        await old.add("call-1")
+        workers = [SqlStore(databases.url) for _ in range(10)]
+        try:
+            for snapshot in await asyncio.gather(*(worker.read(CHAT) for worker in workers)):
+                assert snapshot.records == [by_old()]
+            assert (await old.read("call-1"))["state"] == "pending"
+        finally:
+            for worker in workers:
+                await worker.aclose()
 
 
-def test_what_an_old_worker_asks_and_moves_is_read_moved_and_marked_by_a_new_one(
+async def test_what_an_old_worker_asks_and_moves_is_read_moved_and_marked_by_a_new_one(
     databases: Stores, clock: Clock
 ) -> None:
-    async def scenario() -> None:
-        async with old_worker(databases.url) as old:
-            await old.add("before")
-            await old.read("before")  # its statements are prepared: the table changes under them
-            async with databases.open(clock) as store:
-                assert (await store.read(CHAT)).records == [by_old("before")]
-                await old.add("after")
-                await old.approve("after")
-                await old.approve("before")
-                calls = (await store.read(CHAT)).records
-                assert [(each.call.call_id, each.state, each.delivered) for each in calls] == [
-                    ("before", "approved", None),
-                    ("after", "approved", None),
-                ]
-                lease = await held(store)
-                done = await advance(
-                    store,
-                    CHAT,
-                    calls[0].call,
-                    lambda found, _: claim(found, digest=found.digest, lease_token=lease.token),
-                    lambda found, _: start(found, lease_token=lease.token),
-                    lambda found, _: finish(found, lease_token=lease.token, result="paid"),
-                    lease=lease,
-                    known=await store.read(CHAT),
-                )
-                assert (done.state, done.delivered) == (State.DONE, None)
-                await store.release(lease, [done.call])
-                assert [each.delivered for each in (await store.read(CHAT)).records] == [True, None]
-                told = await old.read("before")
-                assert (told["state"], told["result"], told["version"]) == ("done", "paid", 4)
-
-    run(scenario)
+    async with old_worker(databases.url) as old:
+        await old.add("before")
+        await old.read("before")  # its statements are prepared: the table changes under them
+        async with databases.open(clock) as store:
+            assert (await store.read(CHAT)).records == [by_old("before")]
+            await old.add("after")
+            await old.approve("after")
+            await old.approve("before")
+            calls = (await store.read(CHAT)).records
+            assert [(each.call.call_id, each.state, each.delivered) for each in calls] == [
+                ("before", "approved", None),
+                ("after", "approved", None),
+            ]
+            lease = await held(store)
+            done = await advance(
+                store,
+                CHAT,
+                calls[0].call,
+                lambda found, _: claim(found, digest=found.digest, lease_token=lease.token),
+                lambda found, _: start(found, lease_token=lease.token),
+                lambda found, _: finish(found, lease_token=lease.token, result="paid"),
+                lease=lease,
+                known=await store.read(CHAT),
+            )
+            assert (done.state, done.delivered) == (State.DONE, None)
+            await store.release(lease, [done.call])
+            assert [each.delivered for each in (await store.read(CHAT)).records] == [True, None]
+            told = await old.read("before")
+            assert (told["state"], told["result"], told["version"]) == ("done", "paid", 4)
 
 
-def test_what_a_new_worker_asks_is_moved_by_an_old_one_and_keeps_its_mark(databases: Stores, clock: Clock) -> None:
+async def test_what_a_new_worker_asks_is_moved_by_an_old_one_and_keeps_its_mark(
+    databases: Stores, clock: Clock
+) -> None:
     new = asked(**KEPT_WITH_THE_QUESTION)
 
-    async def scenario() -> None:
-        async with databases.open(clock) as store:
-            await store.add(new)
-            assert (await store.read(CHAT)).records == [new]
-            async with old_worker(databases.url) as old:  # which finds the new table when it starts
-                assert not (await old.read("call-1")).keys() & {"delivered", *KEPT_WITH_THE_QUESTION}
-                await old.approve("call-1")
-                (found,) = (await store.read(CHAT)).records
-                assert found == approve(asked(), 1001.0)  # what the old worker does not know is gone, but not the mark
-                assert found.delivered is False
-
-                lease = await held(store)
-                await store.release(lease, [found.call])
-                await old.move("call-1", state="claimed", lease_token="old")
-                await old.move("call-1", state="started")
-                (found,) = (await store.read(CHAT)).records
-                assert (found.state, found.version, found.delivered) == (State.STARTED, 3, True)
-                assert not await store.compare_and_set(new, approve(new, 1002.0))  # the old worker was first
-                assert await trail(store) == ["pending", "approved", "claimed", "started"]
-
-                await old.forget()
-                assert (await store.read(CHAT)).records == []
-
-    run(scenario)
-
-
-def test_a_state_of_a_later_version_is_read_marked_and_never_written(databases: Stores, clock: Clock) -> None:
-    async def scenario() -> None:
-        async with old_worker(databases.url) as later, databases.open(clock) as store:
-            await store.add(asked())
-            await later.move("call-1", state="withdrawn")
+    async with databases.open(clock) as store:
+        await store.add(new)
+        assert (await store.read(CHAT)).records == [new]
+        async with old_worker(databases.url) as old:  # which finds the new table when it starts
+            assert not (await old.read("call-1")).keys() & {"delivered", *KEPT_WITH_THE_QUESTION}
+            await old.approve("call-1")
             (found,) = (await store.read(CHAT)).records
-            assert found == asked(state=State.UNRECOGNIZED, version=1)
-            assert await advance(store, CHAT, found.call, approve) == found
+            assert found == approve(asked(), 1001.0)  # what the old worker does not know is gone, but not the mark
+            assert found.delivered is False
+
             lease = await held(store)
             await store.release(lease, [found.call])
-            assert (await store.read(CHAT)).records == [msgspec.structs.replace(found, delivered=True)]
-            assert (await later.read("call-1"))["state"] == "withdrawn"
-            assert await trail(store) == ["pending", "withdrawn"]
+            await old.move("call-1", state="claimed", lease_token="old")
+            await old.move("call-1", state="started")
+            (found,) = (await store.read(CHAT)).records
+            assert (found.state, found.version, found.delivered) == (State.STARTED, 3, True)
+            assert not await store.compare_and_set(new, approve(new, 1002.0))  # the old worker was first
+            assert await trail(store) == ["pending", "approved", "claimed", "started"]
 
-    run(scenario)
+            await old.forget()
+            assert (await store.read(CHAT)).records == []
+
+
+async def test_a_state_of_a_later_version_is_read_marked_and_never_written(databases: Stores, clock: Clock) -> None:
+    async with old_worker(databases.url) as later, databases.open(clock) as store:
+        await store.add(asked())
+        await later.move("call-1", state="withdrawn")
+        (found,) = (await store.read(CHAT)).records
+        assert found == asked(state=State.UNRECOGNIZED, version=1)
+        assert await advance(store, CHAT, found.call, approve) == found
+        lease = await held(store)
+        await store.release(lease, [found.call])
+        assert (await store.read(CHAT)).records == [msgspec.structs.replace(found, delivered=True)]
+        assert (await later.read("call-1"))["state"] == "withdrawn"
+        assert await trail(store) == ["pending", "withdrawn"]

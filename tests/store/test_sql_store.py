@@ -28,46 +28,37 @@ from support.databases import postgres_url, sqlite_url
 # -- many workers -----------------------------------------------------------------------------------------------------
 
 
-def test_two_stores_of_one_database_see_each_other(databases: Stores, clock: Clock) -> None:
-    async def scenario() -> None:
-        async with databases.open(clock) as one, databases.open(clock) as other:
-            assert await one.add(asked())
-            assert not await other.add(asked())
-            approved = decide(asked(), by="ann", approved=True, now=1000.0)
-            assert await other.compare_and_set(asked(), approved)
-            assert not await one.compare_and_set(asked(), approved)
-            assert (await one.read(CHAT)).records == [approved]
-            lease = await held(one)
-            assert await lease_of(other) is None
-            assert await other.renew(lease, 20)
-            await other.release(lease)
-            assert await other.abandoned(0) == [CHAT]
-            assert await one.audit(CHAT) == await other.audit(CHAT)
-
-    run(scenario)
+async def test_two_stores_of_one_database_see_each_other(databases: Stores, clock: Clock) -> None:
+    async with databases.open(clock) as one, databases.open(clock) as other:
+        assert await one.add(asked())
+        assert not await other.add(asked())
+        approved = decide(asked(), by="ann", approved=True, now=1000.0)
+        assert await other.compare_and_set(asked(), approved)
+        assert not await one.compare_and_set(asked(), approved)
+        assert (await one.read(CHAT)).records == [approved]
+        lease = await held(one)
+        assert await lease_of(other) is None
+        assert await other.renew(lease, 20)
+        await other.release(lease)
+        assert await other.abandoned(0) == [CHAT]
+        assert await one.audit(CHAT) == await other.audit(CHAT)
 
 
-def test_what_was_stored_is_there_after_a_restart(databases: Stores, clock: Clock) -> None:
-    async def scenario() -> None:
-        async with databases.open(clock) as store:
-            await store.add(asked())
-        async with databases.open(clock) as store:
-            assert (await store.read(CHAT)).records == [asked()]
-
-    run(scenario)
+async def test_what_was_stored_is_there_after_a_restart(databases: Stores, clock: Clock) -> None:
+    async with databases.open(clock) as store:
+        await store.add(asked())
+    async with databases.open(clock) as store:
+        assert (await store.read(CHAT)).records == [asked()]
 
 
-def test_workers_that_start_at_once_on_an_empty_database_all_succeed(databases: Stores) -> None:
-    async def scenario() -> None:
-        workers = [SqlStore(databases.url) for _ in range(10)]
-        try:
-            added = await asyncio.gather(*(worker.add(asked()) for worker in workers))
-            assert added.count(True) == 1
-        finally:
-            for worker in workers:
-                await worker.aclose()
-
-    run(scenario)
+async def test_workers_that_start_at_once_on_an_empty_database_all_succeed(databases: Stores) -> None:
+    workers = [SqlStore(databases.url) for _ in range(10)]
+    try:
+        added = await asyncio.gather(*(worker.add(asked()) for worker in workers))
+        assert added.count(True) == 1
+    finally:
+        for worker in workers:
+            await worker.aclose()
 
 
 TESTS = str(Path(__file__).parents[1])
@@ -112,7 +103,7 @@ def test_processes_share_one_database(databases: Stores) -> None:
     assert worker.returncode == 0
 
 
-def test_writers_of_many_rows_never_wait_for_each_other_in_a_ring(databases: Stores) -> None:
+async def test_writers_of_many_rows_never_wait_for_each_other_in_a_ring(databases: Stores) -> None:
     """PostgreSQL would break the ring after a second, and one of them would fail."""
     names = [f"call-{n}" for n in range(8)]
 
@@ -145,52 +136,42 @@ def test_writers_of_many_rows_never_wait_for_each_other_in_a_ring(databases: Sto
             with suppress(NotAllowed):  # forgotten in between
                 await random.choice([takes, marks, moves, forgets])(store, random)
 
-    async def scenario() -> None:
-        async with databases.open() as one, databases.open() as other:
-            for name in names:
-                await one.add(asked(name))
-            await asyncio.gather(*(work(store, seed) for seed in range(8) for store in (one, other)))
-
-    run(scenario)
+    async with databases.open() as one, databases.open() as other:
+        for name in names:
+            await one.add(asked(name))
+        await asyncio.gather(*(work(store, seed) for seed in range(8) for store in (one, other)))
 
 
-def test_who_forgets_a_chat_and_who_marks_its_calls_take_them_in_one_order() -> None:
+async def test_who_forgets_a_chat_and_who_marks_its_calls_take_them_in_one_order() -> None:
     change = "UPDATE adk_stream_approvals SET delivered = true WHERE id = $1"
 
-    async def scenario() -> None:
-        with postgres_url() as url:
-            store = SqlStore(url)
-            async with postgres_connection(url) as marker, postgres_connection(url) as watcher:
-                by_key = "SELECT id FROM adk_stream_approvals ORDER BY call"
-                for name in ("call-1", "call-2"):
-                    await store.add(asked(name))
-                ids = [row["id"] for row in await watcher.fetch(by_key)]
-                # Whoever takes them as they lie there, and not by their key, meets the second one first.
-                await watcher.execute("UPDATE adk_stream_approvals SET id = id + 10 WHERE id = $1", ids[0])
-                await marker.execute("BEGIN")
-                await marker.execute(change, ids[0] + 10)
-                forgetting = asyncio.ensure_future(store.forget(await held(store)))
-                while not await watcher.fetchval("SELECT count(*) FROM pg_locks WHERE NOT granted"):
-                    await asyncio.sleep(0.01)
-                await marker.execute(change, ids[1])
-                await marker.execute("COMMIT")
-                assert await forgetting
-            await store.aclose()
-
-    run(scenario)
+    with postgres_url() as url:
+        store = SqlStore(url)
+        async with postgres_connection(url) as marker, postgres_connection(url) as watcher:
+            by_key = "SELECT id FROM adk_stream_approvals ORDER BY call"
+            for name in ("call-1", "call-2"):
+                await store.add(asked(name))
+            ids = [row["id"] for row in await watcher.fetch(by_key)]
+            # Whoever takes them as they lie there, and not by their key, meets the second one first.
+            await watcher.execute("UPDATE adk_stream_approvals SET id = id + 10 WHERE id = $1", ids[0])
+            await marker.execute("BEGIN")
+            await marker.execute(change, ids[0] + 10)
+            forgetting = asyncio.ensure_future(store.forget(await held(store)))
+            while not await watcher.fetchval("SELECT count(*) FROM pg_locks WHERE NOT granted"):
+                await asyncio.sleep(0.01)
+            await marker.execute(change, ids[1])
+            await marker.execute("COMMIT")
+            assert await forgetting
+        await store.aclose()
 
 
-def test_a_reader_does_not_wait_for_a_writer(databases: Stores, clock: Clock) -> None:
+async def test_a_reader_does_not_wait_for_a_writer(databases: Stores, clock: Clock) -> None:
     """Another process may be in the midst of writing, and stay there."""
-
-    async def scenario() -> None:
-        async with databases.open(clock) as store:
-            await store.add(asked())
-            async with unfinished_write(databases.url):
-                assert (await store.read(CHAT)).records == [asked()]
-                assert await store.abandoned(0) == []
-
-    run(scenario)
+    async with databases.open(clock) as store:
+        await store.add(asked())
+        async with unfinished_write(databases.url):
+            assert (await store.read(CHAT)).records == [asked()]
+            assert await store.abandoned(0) == []
 
 
 @asynccontextmanager
@@ -207,52 +188,46 @@ async def unfinished_write(url: str) -> AsyncGenerator[None]:
         yield
 
 
-def test_it_shares_a_database_with_adks_sessions(databases: Stores, clock: Clock) -> None:
-    async def scenario() -> None:
-        async with DatabaseSessionService(databases.url) as sessions, databases.open(clock) as store:
-            session = await sessions.create_session(app_name="app", user_id="ann", session_id="c1")
-            assert await store.add(asked())
-            said = types.Content(role="user", parts=[types.Part(text="Pay.")])
-            writing = sessions.append_event(session, Event(author="user", content=said))
-            moving = advance(store, CHAT, asked().call, lambda old, now: decide(old, by="ann", approved=True, now=now))
-            await asyncio.gather(writing, moving)
-            found = await sessions.get_session(app_name="app", user_id="ann", session_id="c1")
-            assert found
-            assert len(found.events) == 1
-            await sessions.delete_session(app_name="app", user_id="ann", session_id="c1")
-            assert [approval.state for approval in (await store.read(CHAT)).records] == ["approved"]
-
-    run(scenario)
+async def test_it_shares_a_database_with_adks_sessions(databases: Stores, clock: Clock) -> None:
+    async with DatabaseSessionService(databases.url) as sessions, databases.open(clock) as store:
+        session = await sessions.create_session(app_name="app", user_id="ann", session_id="c1")
+        assert await store.add(asked())
+        said = types.Content(role="user", parts=[types.Part(text="Pay.")])
+        writing = sessions.append_event(session, Event(author="user", content=said))
+        moving = advance(store, CHAT, asked().call, lambda old, now: decide(old, by="ann", approved=True, now=now))
+        await asyncio.gather(writing, moving)
+        found = await sessions.get_session(app_name="app", user_id="ann", session_id="c1")
+        assert found
+        assert len(found.events) == 1
+        await sessions.delete_session(app_name="app", user_id="ann", session_id="c1")
+        assert [approval.state for approval in (await store.read(CHAT)).records] == ["approved"]
 
 
 # -- one clock --------------------------------------------------------------------------------------------------------
 
 
-def test_a_worker_with_a_wrong_clock_keeps_to_the_databases(databases: Stores, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_worker_with_a_wrong_clock_keeps_to_the_databases(
+    databases: Stores, monkeypatch: pytest.MonkeyPatch
+) -> None:
     right = time.time
 
-    async def scenario() -> None:
-        async with databases.open() as store, databases.open() as skewed:
-            long = await held(store, lasts_s=60)
-            short = await held(store, CHAT._replace(chat_id="c2"), 0)
-            now = (await store.read(CHAT)).now
-            for name, deadline in (("ahead", now + 60), ("behind", now)):
-                await store.add(asked(name, deadline=deadline))
-            await store.add(asked(chat=short.chat))
+    async with databases.open() as store, databases.open() as skewed:
+        long = await held(store, lasts_s=60)
+        short = await held(store, CHAT._replace(chat_id="c2"), 0)
+        now = (await store.read(CHAT)).now
+        for name, deadline in (("ahead", now + 60), ("behind", now)):
+            await store.add(asked(name, deadline=deadline))
+        await store.add(asked(chat=short.chat))
 
-            monkeypatch.setattr(time, "time", lambda: right() + 300)
-            assert await lease_of(skewed) is None
-            assert await skewed.abandoned(0) == [short.chat]
-            assert (await approved(skewed, "ahead", lease=long)).state is State.APPROVED
+        monkeypatch.setattr(time, "time", lambda: right() + 300)
+        assert await lease_of(skewed) is None
+        assert await skewed.abandoned(0) == [short.chat]
+        assert (await approved(skewed, "ahead", lease=long)).state is State.APPROVED
 
-            monkeypatch.setattr(time, "time", lambda: right() - 300)
-            assert (await approved(skewed, "behind")).state is State.EXPIRED
-            assert not await skewed.compare_and_set(
-                asked(chat=short.chat), asked(chat=short.chat, version=1), lease=short
-            )
-            assert await lease_of(skewed, short.chat)
-
-    run(scenario)
+        monkeypatch.setattr(time, "time", lambda: right() - 300)
+        assert (await approved(skewed, "behind")).state is State.EXPIRED
+        assert not await skewed.compare_and_set(asked(chat=short.chat), asked(chat=short.chat, version=1), lease=short)
+        assert await lease_of(skewed, short.chat)
 
 
 async def approved(store: Store, name: str, lease: Lease | None = None) -> CallRecord:
@@ -261,31 +236,25 @@ async def approved(store: Store, name: str, lease: Lease | None = None) -> CallR
     )
 
 
-def test_the_time_is_postgresqls() -> None:
+async def test_the_time_is_postgresqls() -> None:
     clock = "SELECT extract(epoch FROM clock_timestamp())::float8"
 
-    async def scenario() -> None:
-        with postgres_url() as url:
-            store = SqlStore(url)
-            async with postgres_connection(url) as connection:
-                before = await connection.fetchval(clock)
-                await store.add(asked())
-                read = (await store.read(CHAT)).now
-                (entry,) = await store.audit(CHAT)
-                assert before <= entry.at <= read <= await connection.fetchval(clock)
-            await store.aclose()
-
-    run(scenario)
-
-
-def test_the_time_of_sqlite_is_the_epochs_to_the_millisecond() -> None:
-    async def scenario() -> None:
-        with sqlite_url() as url:
-            store = SqlStore(url)
+    with postgres_url() as url:
+        store = SqlStore(url)
+        async with postgres_connection(url) as connection:
+            before = await connection.fetchval(clock)
             await store.add(asked())
-            before = time.time()
-            now = (await store.read(CHAT)).now
-            assert before - 0.002 <= now <= time.time() + 0.002
-            await store.aclose()
+            read = (await store.read(CHAT)).now
+            (entry,) = await store.audit(CHAT)
+            assert before <= entry.at <= read <= await connection.fetchval(clock)
+        await store.aclose()
 
-    run(scenario)
+
+async def test_the_time_of_sqlite_is_the_epochs_to_the_millisecond() -> None:
+    with sqlite_url() as url:
+        store = SqlStore(url)
+        await store.add(asked())
+        before = time.time()
+        now = (await store.read(CHAT)).now
+        assert before - 0.002 <= now <= time.time() + 0.002
+        await store.aclose()

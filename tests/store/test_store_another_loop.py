@@ -29,47 +29,41 @@ def in_a_thread(work: Callable[[], Coroutine[Any, Any, _T]]) -> _T:
     return results[0]
 
 
-def test_a_lease_is_renewed_in_another_loop(stores: Stores, clock: Clock) -> None:
-    async def scenario() -> None:
-        async with stores.open(clock) as store:
-            lease = await held(store)
-            clock.now += 9
+async def test_a_lease_is_renewed_in_another_loop(stores: Stores, clock: Clock) -> None:
+    async with stores.open(clock) as store:
+        lease = await held(store)
+        clock.now += 9
 
-            async def renew() -> bool:
-                other = store.for_another_loop()
-                renewed = await other.renew(lease, 10)
-                if other is not store:
-                    await other.aclose()
-                return renewed
+        async def renew() -> bool:
+            other = store.for_another_loop()
+            renewed = await other.renew(lease, 10)
+            if other is not store:
+                await other.aclose()
+            return renewed
 
-            assert in_a_thread(renew)
-            clock.now += 9
-            assert await lease_of(store) is None
-            clock.now += 1
-            assert await lease_of(store) is not None
-            assert not in_a_thread(renew)
-
-    run(scenario)
+        assert in_a_thread(renew)
+        clock.now += 9
+        assert await lease_of(store) is None
+        clock.now += 1
+        assert await lease_of(store) is not None
+        assert not in_a_thread(renew)
 
 
-def test_another_loop_has_all_of_the_store(stores: Stores, clock: Clock) -> None:
-    async def scenario() -> None:
-        async with stores.open(clock) as store:
+async def test_another_loop_has_all_of_the_store(stores: Stores, clock: Clock) -> None:
+    async with stores.open(clock) as store:
 
-            async def use() -> Store:
-                other = store.for_another_loop()
-                assert await other.add(asked())
-                assert await lease_of(other, OTHER_CHAT) is not None
-                if other is not store:
-                    await other.aclose()
-                return other
+        async def use() -> Store:
+            other = store.for_another_loop()
+            assert await other.add(asked())
+            assert await lease_of(other, OTHER_CHAT) is not None
+            if other is not store:
+                await other.aclose()
+            return other
 
-            in_a_thread(use)
-            assert (await store.read(CHAT)).records == [asked()]
-            assert await lease_of(store, OTHER_CHAT) is None
-            assert await lease_of(store) is not None  # closing the other one has not closed this one
-
-    run(scenario)
+        in_a_thread(use)
+        assert (await store.read(CHAT)).records == [asked()]
+        assert await lease_of(store, OTHER_CHAT) is None
+        assert await lease_of(store) is not None  # closing the other one has not closed this one
 
 
 def test_another_loop_connects_when_it_has_to() -> None:
@@ -96,22 +90,19 @@ def test_another_loop_connects_when_it_has_to() -> None:
         run(lambda: scenario(url))
 
 
-def test_another_loop_does_not_wait_for_the_connections_of_the_first(databases: Stores) -> None:
-    async def scenario() -> None:
-        async with databases.open() as store, AsyncExitStack() as busy:
-            lease = await held(store)
-            assert isinstance(store, SqlStore)
-            for _ in range(15):  # all there are
-                await busy.enter_async_context(store._one_statement())  # pyright: ignore[reportPrivateUsage]
-            reading = asyncio.create_task(store.read(CHAT))
-            other = store.for_another_loop()
-            assert await other.renew(lease, 10)
-            assert not reading.done()
-            await other.aclose()
-            await busy.aclose()
-            await reading
-
-    run(scenario)
+async def test_another_loop_does_not_wait_for_the_connections_of_the_first(databases: Stores) -> None:
+    async with databases.open() as store, AsyncExitStack() as busy:
+        lease = await held(store)
+        assert isinstance(store, SqlStore)
+        for _ in range(15):  # all there are
+            await busy.enter_async_context(store._one_statement())  # pyright: ignore[reportPrivateUsage]
+        reading = asyncio.create_task(store.read(CHAT))
+        other = store.for_another_loop()
+        assert await other.renew(lease, 10)
+        assert not reading.done()
+        await other.aclose()
+        await busy.aclose()
+        await reading
 
 
 # -- SQLite: one writer at a time -------------------------------------------------------------------------------------

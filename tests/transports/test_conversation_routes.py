@@ -47,40 +47,36 @@ ROUTES = [
 
 
 @pytest.mark.parametrize(("method", "path", "own", "strange"), ROUTES)
-def test_a_foreign_chat_and_one_that_never_was_answer_alike(method: str, path: str, own: int, strange: int) -> None:
-    async def scenario() -> None:
-        async with conversation([call("draw")], "Done.", tools=(draw,)) as chat:
-            await chat.say("Draw.")
-            kept = await chat.messages()
-            foreign = await chat.of(user="bob").request(method, path)
-            unknown = await chat.of(user="bob", chat_id="c9").request(method, path)
-            assert observed(foreign) == observed(unknown)
-            assert foreign.status_code == strange
-            assert observed(await chat.of(chat_id="c9").request(method, path)) == observed(unknown)
-            if strange == 404:
-                assert foreign.json() == NOT_FOUND
-            assert await chat.messages() == kept
-            assert (await chat.request(method, path)).status_code == own
-
-    run(scenario)
+async def test_a_foreign_chat_and_one_that_never_was_answer_alike(
+    method: str, path: str, own: int, strange: int
+) -> None:
+    async with conversation([call("draw")], "Done.", tools=(draw,)) as chat:
+        await chat.say("Draw.")
+        kept = await chat.messages()
+        foreign = await chat.of(user="bob").request(method, path)
+        unknown = await chat.of(user="bob", chat_id="c9").request(method, path)
+        assert observed(foreign) == observed(unknown)
+        assert foreign.status_code == strange
+        assert observed(await chat.of(chat_id="c9").request(method, path)) == observed(unknown)
+        if strange == 404:
+            assert foreign.json() == NOT_FOUND
+        assert await chat.messages() == kept
+        assert (await chat.request(method, path)).status_code == own
 
 
 @pytest.mark.parametrize(("method", "path"), [("GET", None), *(p.values[:2] for p in ROUTES)])
-def test_nobody_learns_nothing(method: str, path: str | None) -> None:
-    async def scenario() -> None:
-        async with conversation([call("draw")], "Done.", tools=(draw,), user_id=signed_in) as chat:
-            await chat.say("Draw.")
-            kept = await chat.messages()
-            answers = []
-            for chat_id in ("c1", "c9"):
-                nobody = chat.of(user="anonymous", chat_id=chat_id)
-                answers.append(await (nobody.request_root(method) if path is None else nobody.request(method, path)))
-            assert [answer.status_code for answer in answers] == [401, 401]
-            assert answers[0].json()["error"]["code"] == "no-user"
-            assert observed(answers[0]) == observed(answers[1])
-            assert await chat.messages() == kept
-
-    run(scenario)
+async def test_nobody_learns_nothing(method: str, path: str | None) -> None:
+    async with conversation([call("draw")], "Done.", tools=(draw,), user_id=signed_in) as chat:
+        await chat.say("Draw.")
+        kept = await chat.messages()
+        answers = []
+        for chat_id in ("c1", "c9"):
+            nobody = chat.of(user="anonymous", chat_id=chat_id)
+            answers.append(await (nobody.request_root(method) if path is None else nobody.request(method, path)))
+        assert [answer.status_code for answer in answers] == [401, 401]
+        assert answers[0].json()["error"]["code"] == "no-user"
+        assert observed(answers[0]) == observed(answers[1])
+        assert await chat.messages() == kept
 
 
 @pytest.mark.parametrize(
@@ -98,37 +94,31 @@ def test_nobody_learns_nothing(method: str, path: str | None) -> None:
         ("HEAD", "/c1"),
     ],
 )
-def test_any_other_method_is_not_allowed(method: str, path: str) -> None:
-    async def scenario() -> None:
-        async with conversation() as chat:
-            assert (await chat.request_root(method, path)).status_code == 405
-
-    run(scenario)
+async def test_any_other_method_is_not_allowed(method: str, path: str) -> None:
+    async with conversation() as chat:
+        assert (await chat.request_root(method, path)).status_code == 405
 
 
 # -- the list ---------------------------------------------------------------------------------------------------------
 
 
 @every_store
-def test_the_list_has_the_caller_s_chats_the_newest_first(store: Store) -> None:
-    async def scenario() -> None:
-        async with conversation(*["Hello."] * 5, store=store) as chat:
-            assert await chat.chats() == []
-            await chat.of(chat_id="old").say("  The first\n chat ")
-            await chat.of(chat_id="new").say("The second chat")
-            await chat.of(chat_id="foreign", user="bob").say("Not yours")
-            listed = await chat.chats()
-            assert [(entry["id"], entry["title"], entry["waiting"]) for entry in listed] == [
-                ("new", "The second chat", False),
-                ("old", "The first chat", False),
-            ]
-            assert all(entry.keys() == {"id", "title", "updatedAt", "waiting"} for entry in listed)
-            again = {"id": "u2", "role": "user", "parts": [{"type": "text", "text": "And again"}]}
-            await chat.post({"id": "old", "messages": [again]})
-            assert [entry["id"] for entry in await chat.chats()] == ["old", "new"]
-            assert [entry["id"] for entry in await chat.of(user="bob").chats()] == ["foreign"]
-
-    run(scenario)
+async def test_the_list_has_the_caller_s_chats_the_newest_first(store: Store) -> None:
+    async with conversation(*["Hello."] * 5, store=store) as chat:
+        assert await chat.chats() == []
+        await chat.of(chat_id="old").say("  The first\n chat ")
+        await chat.of(chat_id="new").say("The second chat")
+        await chat.of(chat_id="foreign", user="bob").say("Not yours")
+        listed = await chat.chats()
+        assert [(entry["id"], entry["title"], entry["waiting"]) for entry in listed] == [
+            ("new", "The second chat", False),
+            ("old", "The first chat", False),
+        ]
+        assert all(entry.keys() == {"id", "title", "updatedAt", "waiting"} for entry in listed)
+        again = {"id": "u2", "role": "user", "parts": [{"type": "text", "text": "And again"}]}
+        await chat.post({"id": "old", "messages": [again]})
+        assert [entry["id"] for entry in await chat.chats()] == ["old", "new"]
+        assert [entry["id"] for entry in await chat.of(user="bob").chats()] == ["foreign"]
 
 
 @every_store
@@ -164,14 +154,11 @@ def test_a_chat_was_updated_when_its_last_event_came_wherever_the_server_stands(
         ("夏の旅行の計画を立てましょう", "夏の旅行の計画を立てましょう"),
     ],
 )
-def test_a_title_is_what_the_user_began_with_in_one_short_line(said: str, title: str) -> None:
-    async def scenario() -> None:
-        async with conversation("Hello.", "Bye.") as chat:
-            await chat.say(said)
-            await chat.say("Something else")
-            assert [entry["title"] for entry in await chat.chats()] == [title]
-
-    run(scenario)
+async def test_a_title_is_what_the_user_began_with_in_one_short_line(said: str, title: str) -> None:
+    async with conversation("Hello.", "Bye.") as chat:
+        await chat.say(said)
+        await chat.say("Something else")
+        assert [entry["title"] for entry in await chat.chats()] == [title]
 
 
 def pay() -> dict[str, str]:
@@ -197,190 +184,154 @@ def start_export() -> dict[str, str]:
         pytest.param(FunctionTool(pay), False, id="plain"),
     ],
 )
-def test_a_chat_waits_while_a_person_or_the_browser_has_to_answer(tool: Any, waiting: bool) -> None:
-    async def scenario() -> None:
-        async with conversation([call(tool.name)], "Done.", "Well.", tools=(tool,)) as chat:
-            await chat.say("Go.")
-            assert [entry["waiting"] for entry in await chat.chats()] == [waiting]
-            assert (await chat.request("GET", "/stream")).status_code == 204
-            assert await chat.stop() == 204
-            assert [entry["waiting"] for entry in await chat.chats()] == [waiting]
-
-    run(scenario)
+async def test_a_chat_waits_while_a_person_or_the_browser_has_to_answer(tool: Any, waiting: bool) -> None:
+    async with conversation([call(tool.name)], "Done.", "Well.", tools=(tool,)) as chat:
+        await chat.say("Go.")
+        assert [entry["waiting"] for entry in await chat.chats()] == [waiting]
+        assert (await chat.request("GET", "/stream")).status_code == 204
+        assert await chat.stop() == 204
+        assert [entry["waiting"] for entry in await chat.chats()] == [waiting]
 
 
-def test_the_list_is_as_long_as_the_limit() -> None:
-    async def scenario() -> None:
-        async with conversation(*["Hello."] * 3, limits=Limits(max_listed_chats=2)) as chat:
-            for name in ("c1", "c2", "c3"):
-                await chat.of(chat_id=name).say("hi")
-            assert [entry["id"] for entry in await chat.chats()] == ["c3", "c2"]
-
-    run(scenario)
+async def test_the_list_is_as_long_as_the_limit() -> None:
+    async with conversation(*["Hello."] * 3, limits=Limits(max_listed_chats=2)) as chat:
+        for name in ("c1", "c2", "c3"):
+            await chat.of(chat_id=name).say("hi")
+        assert [entry["id"] for entry in await chat.chats()] == ["c3", "c2"]
 
 
-def test_a_chat_that_never_had_a_turn_has_no_messages_and_no_title() -> None:
-    async def scenario() -> None:
-        async with conversation() as chat:
-            await chat.append()
-            assert await chat.messages() == []
-            assert [entry["title"] for entry in await chat.chats()] == [""]
-
-    run(scenario)
+async def test_a_chat_that_never_had_a_turn_has_no_messages_and_no_title() -> None:
+    async with conversation() as chat:
+        await chat.append()
+        assert await chat.messages() == []
+        assert [entry["title"] for entry in await chat.chats()] == [""]
 
 
 # -- while a turn runs ------------------------------------------------------------------------------------------------
 
 
 @every_store
-def test_while_a_turn_runs_the_messages_have_the_question_and_not_the_answer(store: Store) -> None:
-    async def scenario() -> None:
-        model, agent = hanging("Once ", "upon a time", script=("The end.",))
-        async with conversation(agent=agent, store=store) as chat:
-            answer = asyncio.create_task(chat.say("A story."))
-            await model.hangs.wait()
-            assert [message["id"] for message in await chat.messages()] == ["u1"]
-            model.go_on.set()
-            ids = ["u1", (await answer).chunks[0]["messageId"]]
-            assert [message["id"] for message in await chat.messages()] == ids
-
-    run(scenario)
+async def test_while_a_turn_runs_the_messages_have_the_question_and_not_the_answer(store: Store) -> None:
+    model, agent = hanging("Once ", "upon a time", script=("The end.",))
+    async with conversation(agent=agent, store=store) as chat:
+        answer = asyncio.create_task(chat.say("A story."))
+        await model.hangs.wait()
+        assert [message["id"] for message in await chat.messages()] == ["u1"]
+        model.go_on.set()
+        ids = ["u1", (await answer).chunks[0]["messageId"]]
+        assert [message["id"] for message in await chat.messages()] == ids
 
 
-def test_a_finished_step_of_a_running_answer_is_left_out_too() -> None:
-    async def scenario() -> None:
-        started, go_on = asyncio.Event(), asyncio.Event()
+async def test_a_finished_step_of_a_running_answer_is_left_out_too() -> None:
+    started, go_on = asyncio.Event(), asyncio.Event()
 
-        async def look() -> dict[str, str]:
-            """Looks."""
-            started.set()
-            await go_on.wait()
-            return {}
+    async def look() -> dict[str, str]:
+        """Looks."""
+        started.set()
+        await go_on.wait()
+        return {}
 
-        async with conversation("Hello.", [call("look")], "Done.", tools=(look,)) as chat:
-            await chat.say("hi")
-            before = await chat.messages()
-            answer = asyncio.create_task(chat.say("Look."))
-            await started.wait()
-            assert (await chat.messages())[:-1] == before
-            assert (await chat.messages())[-1]["id"] == "u2"
-            assert [entry["waiting"] for entry in await chat.chats()] == [False]
-            go_on.set()
-            await answer
-            assert len(await chat.messages()) == 4
-
-    run(scenario)
+    async with conversation("Hello.", [call("look")], "Done.", tools=(look,)) as chat:
+        await chat.say("hi")
+        before = await chat.messages()
+        answer = asyncio.create_task(chat.say("Look."))
+        await started.wait()
+        assert (await chat.messages())[:-1] == before
+        assert (await chat.messages())[-1]["id"] == "u2"
+        assert [entry["waiting"] for entry in await chat.chats()] == [False]
+        go_on.set()
+        await answer
+        assert len(await chat.messages()) == 4
 
 
-def test_only_the_owner_reads_a_running_turn() -> None:
-    async def scenario() -> None:
-        model, agent = hanging("Once ", "upon a time")
-        async with conversation(agent=agent) as chat:
-            answer = asyncio.create_task(chat.say("A story."))
-            await model.hangs.wait()
-            foreign = await chat.of(user="bob").request("GET", "/stream")
-            unknown = await chat.of(user="bob", chat_id="c9").request("GET", "/stream")
-            assert observed(foreign) == observed(unknown)
-            assert foreign.status_code == 204
-            own = asyncio.create_task(chat.request("GET", "/stream"))
-            model.go_on.set()
-            assert (await own).text == (await answer).raw
-
-    run(scenario)
+async def test_only_the_owner_reads_a_running_turn() -> None:
+    model, agent = hanging("Once ", "upon a time")
+    async with conversation(agent=agent) as chat:
+        answer = asyncio.create_task(chat.say("A story."))
+        await model.hangs.wait()
+        foreign = await chat.of(user="bob").request("GET", "/stream")
+        unknown = await chat.of(user="bob", chat_id="c9").request("GET", "/stream")
+        assert observed(foreign) == observed(unknown)
+        assert foreign.status_code == 204
+        own = asyncio.create_task(chat.request("GET", "/stream"))
+        model.go_on.set()
+        assert (await own).text == (await answer).raw
 
 
-def test_stop_ends_one_s_own_turn_and_no_other_one() -> None:
-    async def scenario() -> None:
-        model, agent = hanging("Once ", "upon a time")
-        async with conversation(agent=agent) as chat:
-            answer = asyncio.create_task(chat.say("A story."))
-            await model.hangs.wait()
-            assert await chat.of(user="bob").stop() == 204
-            assert await chat.of(chat_id="c2").stop() == 204
-            assert chat.is_running
-            assert not answer.done()
-            assert await chat.stop() == 204
-            assert not chat.is_running
-            assert (await answer).chunks[-1] == {"type": "abort"}
-            assert await chat.stop() == 204
-
-    run(scenario)
+async def test_stop_ends_one_s_own_turn_and_no_other_one() -> None:
+    model, agent = hanging("Once ", "upon a time")
+    async with conversation(agent=agent) as chat:
+        answer = asyncio.create_task(chat.say("A story."))
+        await model.hangs.wait()
+        assert await chat.of(user="bob").stop() == 204
+        assert await chat.of(chat_id="c2").stop() == 204
+        assert chat.is_running
+        assert not answer.done()
+        assert await chat.stop() == 204
+        assert not chat.is_running
+        assert (await answer).chunks[-1] == {"type": "abort"}
+        assert await chat.stop() == 204
 
 
-def test_two_stops_at_the_same_time_are_two_good_answers() -> None:
-    async def scenario() -> None:
-        model, agent = hanging("Once ", "upon a time")
-        async with conversation(agent=agent) as chat:
-            answer = asyncio.create_task(chat.say("A story."))
-            await model.hangs.wait()
-            assert await asyncio.gather(chat.stop(), chat.stop()) == [204, 204]
-            assert (await answer).chunks[-1] == {"type": "abort"}
-
-    run(scenario)
+async def test_two_stops_at_the_same_time_are_two_good_answers() -> None:
+    model, agent = hanging("Once ", "upon a time")
+    async with conversation(agent=agent) as chat:
+        answer = asyncio.create_task(chat.say("A story."))
+        await model.hangs.wait()
+        assert await asyncio.gather(chat.stop(), chat.stop()) == [204, 204]
+        assert (await answer).chunks[-1] == {"type": "abort"}
 
 
 # -- delete -----------------------------------------------------------------------------------------------------------
 
 
 @every_store
-def test_a_deleted_chat_is_gone(store: Store) -> None:
-    async def scenario() -> None:
-        async with conversation("Hello.", "Hello, stranger.", store=store) as chat:
-            await chat.say("hi")
-            assert (await chat.request("DELETE")).status_code == 204
-            gone, never = await chat.request("DELETE"), await chat.of(chat_id="c9").request("DELETE")
-            assert observed(gone) == observed(never)
-            assert gone.status_code == 404
-            assert (await chat.request("GET", "/messages")).json() == NOT_FOUND
-            assert await chat.chats() == []
-            await chat.say("hi again")
-            assert [message["id"] for message in (await chat.messages())[::2]] == ["u2"]
-
-    run(scenario)
+async def test_a_deleted_chat_is_gone(store: Store) -> None:
+    async with conversation("Hello.", "Hello, stranger.", store=store) as chat:
+        await chat.say("hi")
+        assert (await chat.request("DELETE")).status_code == 204
+        gone, never = await chat.request("DELETE"), await chat.of(chat_id="c9").request("DELETE")
+        assert observed(gone) == observed(never)
+        assert gone.status_code == 404
+        assert (await chat.request("GET", "/messages")).json() == NOT_FOUND
+        assert await chat.chats() == []
+        await chat.say("hi again")
+        assert [message["id"] for message in (await chat.messages())[::2]] == ["u2"]
 
 
-def test_the_files_of_a_deleted_chat_are_gone_with_it() -> None:
-    async def scenario() -> None:
-        async with conversation([call("draw")], "Done.", tools=(draw,)) as chat:
-            await chat.say("Draw.")
-            assert (await chat.request("GET", "/files/map.png")).status_code == 200
-            await chat.request("DELETE")
-            assert (await chat.request("GET", "/files/map.png")).status_code == 404
-
-    run(scenario)
+async def test_the_files_of_a_deleted_chat_are_gone_with_it() -> None:
+    async with conversation([call("draw")], "Done.", tools=(draw,)) as chat:
+        await chat.say("Draw.")
+        assert (await chat.request("GET", "/files/map.png")).status_code == 200
+        await chat.request("DELETE")
+        assert (await chat.request("GET", "/files/map.png")).status_code == 404
 
 
 @every_store
-def test_deleting_a_chat_stops_what_runs_in_it(store: Store) -> None:
-    async def scenario() -> None:
-        model, agent = hanging("Once ", "upon a time")
-        async with conversation(agent=agent, store=store) as chat:
-            answer = asyncio.create_task(chat.say("A story."))
-            await model.hangs.wait()
-            assert (await chat.of(user="bob").request("DELETE")).status_code == 404
-            assert chat.is_running
-            assert (await chat.request("DELETE")).status_code == 204
-            assert (await answer).chunks[-1] == {"type": "abort"}
-            assert model.is_closed
-            assert (await chat.request("GET", "/messages")).status_code == 404
-            assert await chat.chats() == []
-
-    run(scenario)
+async def test_deleting_a_chat_stops_what_runs_in_it(store: Store) -> None:
+    model, agent = hanging("Once ", "upon a time")
+    async with conversation(agent=agent, store=store) as chat:
+        answer = asyncio.create_task(chat.say("A story."))
+        await model.hangs.wait()
+        assert (await chat.of(user="bob").request("DELETE")).status_code == 404
+        assert chat.is_running
+        assert (await chat.request("DELETE")).status_code == 204
+        assert (await answer).chunks[-1] == {"type": "abort"}
+        assert model.is_closed
+        assert (await chat.request("GET", "/messages")).status_code == 404
+        assert await chat.chats() == []
 
 
 @every_store
-def test_a_turn_whose_chat_another_server_deletes_is_not_run_again(store: Store) -> None:
-    async def scenario() -> None:
-        async def delete_chat() -> dict[str, str]:
-            """As another server of the same application would, in the middle of our turn."""
-            await chat.runner.session_service.delete_session(app_name="helper", user_id="ann", session_id="c1")
-            return {}
+async def test_a_turn_whose_chat_another_server_deletes_is_not_run_again(store: Store) -> None:
+    async def delete_chat() -> dict[str, str]:
+        """As another server of the same application would, in the middle of our turn."""
+        await chat.runner.session_service.delete_session(app_name="helper", user_id="ann", session_id="c1")
+        return {}
 
-        script = [[call("delete_chat")], "Done.", "Done again."]
-        async with conversation(*script, store=store, tools=(delete_chat,)) as chat:
-            answer = await chat.say("Go.")
-            assert len(chat.model.requests) == 1
-            assert answer.chunks[-1]["type"] == "error"
-            assert (await chat.request("GET", "/messages")).status_code == 404
-
-    run(scenario)
+    script = [[call("delete_chat")], "Done.", "Done again."]
+    async with conversation(*script, store=store, tools=(delete_chat,)) as chat:
+        answer = await chat.say("Go.")
+        assert len(chat.model.requests) == 1
+        assert answer.chunks[-1]["type"] == "error"
+        assert (await chat.request("GET", "/messages")).status_code == 404

@@ -1,6 +1,5 @@
 """Files over HTTP: parts of them, those that a client has already, and those that a browser may only save."""
 
-import asyncio
 from pathlib import Path
 from typing import Any
 
@@ -54,24 +53,18 @@ async def fetch(app: FastAPI, query: str = "", method: str = "GET", **headers: s
     ],
 )
 @pytest.mark.parametrize("method", ["GET", "HEAD"])
-def test_a_part_of_a_file(wanted: str, first: int, end: int, method: str) -> None:
-    async def scenario() -> None:
-        part = await fetch(await app_with(DATA), method=method, range=wanted)
-        assert (part.status, part.headers["content-range"]) == (206, f"bytes {first}-{end - 1}/100")
-        assert part.headers["content-length"] == str(end - first)
-        assert part.body == (DATA[first:end] if method == "GET" else b"")
-
-    asyncio.run(scenario())
+async def test_a_part_of_a_file(wanted: str, first: int, end: int, method: str) -> None:
+    part = await fetch(await app_with(DATA), method=method, range=wanted)
+    assert (part.status, part.headers["content-range"]) == (206, f"bytes {first}-{end - 1}/100")
+    assert part.headers["content-length"] == str(end - first)
+    assert part.body == (DATA[first:end] if method == "GET" else b"")
 
 
 @pytest.mark.parametrize("wanted", ["bytes=100-", "bytes=100-200", "bytes=-0", "bytes=99999999-"])
-def test_a_part_beyond_the_end(wanted: str) -> None:
-    async def scenario() -> None:
-        refused = await fetch(await app_with(DATA), range=wanted)
-        assert (refused.status, refused.headers["content-range"]) == (416, "bytes */100")
-        assert b'"code":"range-not-satisfiable"' in refused.body
-
-    asyncio.run(scenario())
+async def test_a_part_beyond_the_end(wanted: str) -> None:
+    refused = await fetch(await app_with(DATA), range=wanted)
+    assert (refused.status, refused.headers["content-range"]) == (416, "bytes */100")
+    assert b'"code":"range-not-satisfiable"' in refused.body
 
 
 @pytest.mark.parametrize(
@@ -81,61 +74,46 @@ def test_a_part_beyond_the_end(wanted: str) -> None:
         *("bytes=²-3", "bytes=--5", "bytes=1-2-3", f"bytes={'9' * 5000}-", f"bytes=-{'9' * 5000}"),
     ],
 )
-def test_what_is_no_part_or_several_gets_the_whole(wanted: str) -> None:
-    async def scenario() -> None:
-        whole = await fetch(await app_with(DATA), range=wanted)
-        assert (whole.status, whole.body, whole.headers["accept-ranges"]) == (200, DATA, "bytes")
-
-    asyncio.run(scenario())
+async def test_what_is_no_part_or_several_gets_the_whole(wanted: str) -> None:
+    whole = await fetch(await app_with(DATA), range=wanted)
+    assert (whole.status, whole.body, whole.headers["accept-ranges"]) == (200, DATA, "bytes")
 
 
-def test_an_empty_file_has_no_parts() -> None:
-    async def scenario() -> None:
-        app = await app_with(b"")
-        assert (await fetch(app)).status == 200
-        assert (await fetch(app, range="bytes=0-")).status == 416
-
-    asyncio.run(scenario())
+async def test_an_empty_file_has_no_parts() -> None:
+    app = await app_with(b"")
+    assert (await fetch(app)).status == 200
+    assert (await fetch(app, range="bytes=0-")).status == 416
 
 
-def test_a_part_of_a_file_that_has_changed_meanwhile_is_the_whole() -> None:
-    async def scenario() -> None:
-        app = await app_with(DATA)
-        tag = (await fetch(app)).headers["etag"]
-        assert (await fetch(app, range="bytes=0-1", if_range=tag)).status == 206
-        assert (await fetch(app, range="bytes=0-1", if_range='"other"')).status == 200
-
-    asyncio.run(scenario())
+async def test_a_part_of_a_file_that_has_changed_meanwhile_is_the_whole() -> None:
+    app = await app_with(DATA)
+    tag = (await fetch(app)).headers["etag"]
+    assert (await fetch(app, range="bytes=0-1", if_range=tag)).status == 206
+    assert (await fetch(app, range="bytes=0-1", if_range='"other"')).status == 200
 
 
 # -- what the client has already --------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("limits", [Limits(), Limits(threaded_decode_bytes=10)])
-def test_a_client_that_has_it_gets_nothing(limits: Limits) -> None:
-    async def scenario() -> None:
-        app = await app_with(DATA, limits=limits)
-        first = await fetch(app)
-        tag = first.headers["etag"]
-        for known in (tag, f"W/{tag}", f'"x", {tag}', "*"):
-            again = await fetch(app, if_none_match=known)
-            assert (again.status, again.body, again.headers["etag"]) == (304, b"", tag)
-        for known in ('"x"', "", "W/", tag.strip('"')):
-            assert (await fetch(app, if_none_match=known)).status == 200
-
-    asyncio.run(scenario())
+async def test_a_client_that_has_it_gets_nothing(limits: Limits) -> None:
+    app = await app_with(DATA, limits=limits)
+    first = await fetch(app)
+    tag = first.headers["etag"]
+    for known in (tag, f"W/{tag}", f'"x", {tag}', "*"):
+        again = await fetch(app, if_none_match=known)
+        assert (again.status, again.body, again.headers["etag"]) == (304, b"", tag)
+    for known in ('"x"', "", "W/", tag.strip('"')):
+        assert (await fetch(app, if_none_match=known)).status == 200
 
 
-def test_each_version_has_a_tag_of_its_own_and_only_a_named_one_is_kept_unasked() -> None:
-    async def scenario() -> None:
-        app = await app_with(b"one", b"two")
-        old, new, latest = [await fetch(app, query) for query in ("version=0", "version=1", "")]
-        assert [file.body for file in (old, new, latest)] == [b"one", b"two", b"two"]
-        assert old.headers["etag"] != new.headers["etag"] == latest.headers["etag"]
-        kept = [file.headers["cache-control"] for file in (old, new, latest)]
-        assert kept == ["private, max-age=3600", "private, max-age=3600", "private, no-cache"]
-
-    asyncio.run(scenario())
+async def test_each_version_has_a_tag_of_its_own_and_only_a_named_one_is_kept_unasked() -> None:
+    app = await app_with(b"one", b"two")
+    old, new, latest = [await fetch(app, query) for query in ("version=0", "version=1", "")]
+    assert [file.body for file in (old, new, latest)] == [b"one", b"two", b"two"]
+    assert old.headers["etag"] != new.headers["etag"] == latest.headers["etag"]
+    kept = [file.headers["cache-control"] for file in (old, new, latest)]
+    assert kept == ["private, max-age=3600", "private, max-age=3600", "private, no-cache"]
 
 
 # -- what a browser may do --------------------------------------------------------------------------------------------
@@ -173,28 +151,22 @@ def test_each_version_has_a_tag_of_its_own_and_only_a_named_one_is_kept_unasked(
         ("x" * 5000, "application/octet-stream", False),
     ],
 )
-def test_only_harmless_files_are_shown_whatever_they_say_they_are(
+async def test_only_harmless_files_are_shown_whatever_they_say_they_are(
     media_type: str, served_as: str, is_shown: bool
 ) -> None:
-    async def scenario() -> None:
-        file = await fetch(await app_with(DATA, media_type=media_type))
-        assert (file.status, file.headers["content-type"]) == (200, served_as)
-        assert file.headers["content-disposition"].split(";")[0] == ("inline" if is_shown else "attachment")
-        assert file.headers["x-content-type-options"] == "nosniff"
-        assert file.headers["content-security-policy"] == "default-src 'none'; sandbox"
-        assert "set-cookie" not in file.headers
-
-    asyncio.run(scenario())
+    file = await fetch(await app_with(DATA, media_type=media_type))
+    assert (file.status, file.headers["content-type"]) == (200, served_as)
+    assert file.headers["content-disposition"].split(";")[0] == ("inline" if is_shown else "attachment")
+    assert file.headers["x-content-type-options"] == "nosniff"
+    assert file.headers["content-security-policy"] == "default-src 'none'; sandbox"
+    assert "set-cookie" not in file.headers
 
 
 @pytest.mark.parametrize(
     "name", ["x" * 256, "é" * 128, "a/" * 600, "a\0b", "..", "../../etc/passwd", ".", "/", "a//b", "a.bin/x"]
 )
-def test_a_name_that_no_file_has_is_not_found_also_where_artifacts_are_files(name: str, tmp_path: Path) -> None:
-    async def scenario() -> None:
-        app = await app_with(DATA, artifact_service=FileArtifactService(str(tmp_path)))
-        assert (await fetch(app)).status == 200
-        missing = await exchange(app, method="GET", path=f"/api/chat/c1/files/{name}")
-        assert missing.status == 404
-
-    asyncio.run(scenario())
+async def test_a_name_that_no_file_has_is_not_found_also_where_artifacts_are_files(name: str, tmp_path: Path) -> None:
+    app = await app_with(DATA, artifact_service=FileArtifactService(str(tmp_path)))
+    assert (await fetch(app)).status == 200
+    missing = await exchange(app, method="GET", path=f"/api/chat/c1/files/{name}")
+    assert missing.status == 404

@@ -35,71 +35,53 @@ async def fetch(app: FastAPI, path: str, query: str = "", user: str = "ann") -> 
         ('a"b.bin', "application/octet-stream", "attachment; filename*=UTF-8''a%22b.bin"),
     ],
 )
-def test_a_file_is_served_with_its_type_and_may_not_act(name: str, media_type: str, shown: str) -> None:
-    async def scenario() -> None:
-        app = app_with_artifact(name, media_type)
-        await ChatClient(app, chat_id="c1").send("save")
-        file = await fetch(app, f"c1/files/{name}")
-        assert (file.status, file.body) == (200, b"<svg>")
-        assert file.headers["content-type"].split(";")[0] == media_type
-        assert file.headers["content-disposition"] == shown
-        assert file.headers["x-content-type-options"] == "nosniff"
-        assert file.headers["content-security-policy"] == "default-src 'none'; sandbox"
-
-    asyncio.run(scenario())
+async def test_a_file_is_served_with_its_type_and_may_not_act(name: str, media_type: str, shown: str) -> None:
+    app = app_with_artifact(name, media_type)
+    await ChatClient(app, chat_id="c1").send("save")
+    file = await fetch(app, f"c1/files/{name}")
+    assert (file.status, file.body) == (200, b"<svg>")
+    assert file.headers["content-type"].split(";")[0] == media_type
+    assert file.headers["content-disposition"] == shown
+    assert file.headers["x-content-type-options"] == "nosniff"
+    assert file.headers["content-security-policy"] == "default-src 'none'; sandbox"
 
 
-def test_a_version_may_be_named() -> None:
-    async def scenario() -> None:
-        app = app_with_artifact("cat.png", "image/png")
-        await ChatClient(app, chat_id="c1").send("save")
-        statuses = [(await fetch(app, "c1/files/cat.png", f"version={v}")).status for v in ("0", "1", "-1", "x", "²")]
-        assert statuses == [200, 404, 404, 404, 404]
-
-    asyncio.run(scenario())
+async def test_a_version_may_be_named() -> None:
+    app = app_with_artifact("cat.png", "image/png")
+    await ChatClient(app, chat_id="c1").send("save")
+    statuses = [(await fetch(app, "c1/files/cat.png", f"version={v}")).status for v in ("0", "1", "-1", "x", "²")]
+    assert statuses == [200, 404, 404, 404, 404]
 
 
-def test_a_file_of_another_user_does_not_exist() -> None:
-    async def scenario() -> None:
-        app = app_with_artifact("cat.png", "image/png")
-        await ChatClient(app, chat_id="c1").send("save")
-        foreign = await fetch(app, "c1/files/cat.png", user="bob")
-        missing = await fetch(app, "c9/files/none.png", user="bob")
-        assert foreign.status == 404
-        assert (foreign.body, foreign.headers) == (missing.body, missing.headers)
-
-    asyncio.run(scenario())
+async def test_a_file_of_another_user_does_not_exist() -> None:
+    app = app_with_artifact("cat.png", "image/png")
+    await ChatClient(app, chat_id="c1").send("save")
+    foreign = await fetch(app, "c1/files/cat.png", user="bob")
+    missing = await fetch(app, "c9/files/none.png", user="bob")
+    assert foreign.status == 404
+    assert (foreign.body, foreign.headers) == (missing.body, missing.headers)
 
 
-def test_nobody_fetches_nothing() -> None:
-    async def scenario() -> None:
-        app = app_of(bridge_with("x", user_id=lambda _: None))
-        assert (await fetch(app, "c1/files/cat.png")).status == 401
-
-    asyncio.run(scenario())
+async def test_nobody_fetches_nothing() -> None:
+    app = app_of(bridge_with("x", user_id=lambda _: None))
+    assert (await fetch(app, "c1/files/cat.png")).status == 401
 
 
-def test_dependencies_of_the_application_guard_the_routes() -> None:
+async def test_dependencies_of_the_application_guard_the_routes() -> None:
     def locked() -> None:
         raise HTTPException(403)
 
-    async def scenario() -> None:
-        app = FastAPI()
-        app.include_router(bridge_with("x").router("/api/chat"), dependencies=[Depends(locked)])
-        assert (await exchange(app, body=b"{}")).status == 403
-        assert (await fetch(app, "c1/files/cat.png")).status == 403
-
-    asyncio.run(scenario())
+    app = FastAPI()
+    app.include_router(bridge_with("x").router("/api/chat"), dependencies=[Depends(locked)])
+    assert (await exchange(app, body=b"{}")).status == 403
+    assert (await fetch(app, "c1/files/cat.png")).status == 403
 
 
-def test_every_route_answers_a_preflight_and_an_unknown_one_is_not_found() -> None:
-    async def scenario() -> None:
-        app = app_of(bridge_with("x"))
-        for path in ("", "/c1", "/c1/stream", "/c1/stop", "/c1/messages", "/c1/files/a/b.png"):
-            assert (await exchange(app, method="OPTIONS", path=f"/api/chat{path}")).status == 204
-        assert (await exchange(app, method="GET", path="/api/chat/c1/nonsense")).status == 404
-
-    asyncio.run(scenario())
+async def test_every_route_answers_a_preflight_and_an_unknown_one_is_not_found() -> None:
+    app = app_of(bridge_with("x"))
+    for path in ("", "/c1", "/c1/stream", "/c1/stop", "/c1/messages", "/c1/files/a/b.png"):
+        assert (await exchange(app, method="OPTIONS", path=f"/api/chat{path}")).status == 204
+    assert (await exchange(app, method="GET", path="/api/chat/c1/nonsense")).status == 404
 
 
 # -- where the routes are ---------------------------------------------------------------------------------------------
@@ -114,36 +96,32 @@ def included(**options: Any) -> FastAPI:
 
 
 @pytest.mark.parametrize(("method", "path"), PATHS)
-def test_without_a_prefix_the_routes_are_at_the_root_or_below_that_of_include_router(method: str, path: str) -> None:
-    async def scenario() -> None:
-        expected = 204 if method == "OPTIONS" else 401
-        at_root = await exchange(included(), method=method, path=path or "/")
-        below = await exchange(included(prefix="/api/chat"), method=method, path=f"/api/chat{path}")
-        assert (at_root.status, below.status) == (expected, expected)
-        assert (await exchange(included(prefix="/api/chat"), method="GET", path="/")).status == 404
-
-    asyncio.run(scenario())
+async def test_without_a_prefix_the_routes_are_at_the_root_or_below_that_of_include_router(
+    method: str, path: str
+) -> None:
+    expected = 204 if method == "OPTIONS" else 401
+    at_root = await exchange(included(), method=method, path=path or "/")
+    below = await exchange(included(prefix="/api/chat"), method=method, path=f"/api/chat{path}")
+    assert (at_root.status, below.status) == (expected, expected)
+    assert (await exchange(included(prefix="/api/chat"), method="GET", path="/")).status == 404
 
 
 @pytest.mark.parametrize(("options", "root"), [({}, ""), ({"prefix": "/api/chat"}, "/api/chat")])
-def test_without_a_prefix_a_chat_and_its_files_are_found(options: dict[str, Any], root: str) -> None:
+async def test_without_a_prefix_a_chat_and_its_files_are_found(options: dict[str, Any], root: str) -> None:
     async def save(tool_context: Any) -> dict[str, str]:
         """Saves."""
         await tool_context.save_artifact("a.txt", types.Part.from_bytes(data=b"hi", mime_type="text/plain"))
         return {}
 
-    async def scenario() -> None:
-        app = FastAPI()
-        app.include_router(bridge_with([call("save")], "Saved.", tools=(save,)).router(), **options)
-        answer = await ChatClient(app, root or "/", chat_id="c1").send("save")
-        (file,) = answer.of_type("file")
-        assert file["url"] == f"{root}/c1/files/a.txt?version=0"
-        assert (await exchange(app, method="GET", path=f"{root}/c1/files/a.txt")).body == b"hi"
-        history = await exchange(app, method="GET", path=f"{root}/c1/messages")
-        assert f'"url":"{root}/c1/files/a.txt?version=0"'.encode() in history.body
-        assert (await exchange(app, method="GET", path=root or "/")).body.startswith(b'[{"id":"c1"')
-
-    asyncio.run(scenario())
+    app = FastAPI()
+    app.include_router(bridge_with([call("save")], "Saved.", tools=(save,)).router(), **options)
+    answer = await ChatClient(app, root or "/", chat_id="c1").send("save")
+    (file,) = answer.of_type("file")
+    assert file["url"] == f"{root}/c1/files/a.txt?version=0"
+    assert (await exchange(app, method="GET", path=f"{root}/c1/files/a.txt")).body == b"hi"
+    history = await exchange(app, method="GET", path=f"{root}/c1/messages")
+    assert f'"url":"{root}/c1/files/a.txt?version=0"'.encode() in history.body
+    assert (await exchange(app, method="GET", path=root or "/")).body.startswith(b'[{"id":"c1"')
 
 
 # -- what caches may keep ---------------------------------------------------------------------------------------------
@@ -165,50 +143,41 @@ def test_without_a_prefix_a_chat_and_its_files_are_found(options: dict[str, Any]
         ("DELETE", "/c1", 204),
     ],
 )
-def test_nothing_of_a_chat_is_kept_by_caches(method: str, path: str, status: int) -> None:
-    async def scenario() -> None:
-        app = app_of(bridge_with("Hello."))
-        await ChatClient(app, chat_id="c1").send("hi")
-        answer = await exchange(app, method=method, path=f"/api/chat{path}", body=b"{}")
-        assert (answer.status, answer.headers["cache-control"]) == (status, "private, no-store")
-
-    asyncio.run(scenario())
+async def test_nothing_of_a_chat_is_kept_by_caches(method: str, path: str, status: int) -> None:
+    app = app_of(bridge_with("Hello."))
+    await ChatClient(app, chat_id="c1").send("hi")
+    answer = await exchange(app, method=method, path=f"/api/chat{path}", body=b"{}")
+    assert (answer.status, answer.headers["cache-control"]) == (status, "private, no-store")
 
 
 # -- HEAD -------------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("path", ["", "/c1/messages", "/c9/messages", "/c1/files/cat.png", "/c1/stream"])
-def test_head_has_the_headers_that_get_would_have_sent(path: str) -> None:
-    async def scenario() -> None:
-        app = app_with_artifact("cat.png", "image/png")
-        await ChatClient(app, chat_id="c1").send("save")
-        got = await exchange(app, method="GET", path=f"/api/chat{path}")
-        head = await exchange(app, method="HEAD", path=f"/api/chat{path}")
-        assert (head.status, head.headers, head.body) == (got.status, got.headers, b"")
-
-    asyncio.run(scenario())
+async def test_head_has_the_headers_that_get_would_have_sent(path: str) -> None:
+    app = app_with_artifact("cat.png", "image/png")
+    await ChatClient(app, chat_id="c1").send("save")
+    got = await exchange(app, method="GET", path=f"/api/chat{path}")
+    head = await exchange(app, method="HEAD", path=f"/api/chat{path}")
+    assert (head.status, head.headers, head.body) == (got.status, got.headers, b"")
 
 
-def test_head_of_a_running_answer_comes_back_at_once_and_does_not_count_as_a_reader() -> None:
-    async def scenario() -> None:
-        goes_on, runs = asyncio.Event(), asyncio.Event()
+async def test_head_of_a_running_answer_comes_back_at_once_and_does_not_count_as_a_reader() -> None:
+    goes_on, runs = asyncio.Event(), asyncio.Event()
 
-        async def slow() -> dict[str, str]:
-            """Slow."""
-            runs.set()
-            await goes_on.wait()
-            return {}
+    async def slow() -> dict[str, str]:
+        """Slow."""
+        runs.set()
+        await goes_on.wait()
+        return {}
 
-        bridge = bridge_with([call("slow")], "Done.", tools=(slow,))
-        app = app_of(bridge)
-        turn = asyncio.create_task(ChatClient(app, chat_id="c1").send("go"))
-        await runs.wait()
-        head = await asyncio.wait_for(exchange(app, method="HEAD", path="/api/chat/c1/stream"), 5)
-        assert (head.status, head.body, "content-length" in head.headers) == (200, b"", False)
-        assert head.headers["content-type"] == "text/event-stream"
-        assert head.headers["cache-control"] == "no-cache, no-transform"
-        goes_on.set()
-        assert (await turn).text == "Done."
-
-    asyncio.run(scenario())
+    bridge = bridge_with([call("slow")], "Done.", tools=(slow,))
+    app = app_of(bridge)
+    turn = asyncio.create_task(ChatClient(app, chat_id="c1").send("go"))
+    await runs.wait()
+    head = await asyncio.wait_for(exchange(app, method="HEAD", path="/api/chat/c1/stream"), 5)
+    assert (head.status, head.body, "content-length" in head.headers) == (200, b"", False)
+    assert head.headers["content-type"] == "text/event-stream"
+    assert head.headers["cache-control"] == "no-cache, no-transform"
+    goes_on.set()
+    assert (await turn).text == "Done."

@@ -12,7 +12,9 @@ from adk_stream_protocol.errors import CrossSite, UnknownHost
 from adk_stream_protocol.transports.security import Access
 from support.apps import app_of, bridge_with
 from support.asgi import Exchange, exchange
-from transports.live_apps import Reader, answers_for_ever, live_app, ping, play
+from transports.live_apps import Reader, answers_for_ever, live_app, ping
+
+pytestmark = pytest.mark.virtual_time
 
 HERE = "http://app.example"
 FRIEND = "https://friend.example"
@@ -125,18 +127,15 @@ def test_every_route_refuses_another_host_before_the_application_is_asked_for_th
     assert ask(bridge, method, path, host="app.example:8000").status == 401
 
 
-def test_a_socket_under_another_host_is_refused_and_under_ours_opened() -> None:
-    async def scenario() -> None:
-        async with live_app(answers_for_ever, allowed_hosts=["app.example"]) as live:
-            for host in ("rebound.evil.example", "app.example.evil.example"):
-                client = Reader()
-                async with live.socket(client=client, headers={"host": host, "origin": f"http://{host}"}):
-                    await client.until(lambda c=client: c.close_code)
-                assert (client.accepted, client.close_code) == (False, 1008)
-            async with live.socket(headers={"host": "app.example:8000"}) as client:
-                await ping(client)
-
-    play(scenario)
+async def test_a_socket_under_another_host_is_refused_and_under_ours_opened() -> None:
+    async with live_app(answers_for_ever, allowed_hosts=["app.example"]) as live:
+        for host in ("rebound.evil.example", "app.example.evil.example"):
+            client = Reader()
+            async with live.socket(client=client, headers={"host": host, "origin": f"http://{host}"}):
+                await client.until(lambda c=client: c.close_code)
+            assert (client.accepted, client.close_code) == (False, 1008)
+        async with live.socket(headers={"host": "app.example:8000"}) as client:
+            await ping(client)
 
 
 # -- forms of other sites ---------------------------------------------------------------------------------------------

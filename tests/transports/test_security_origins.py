@@ -4,7 +4,9 @@ import pytest
 from starlette.datastructures import Headers
 
 from adk_stream_protocol.transports.security import Access
-from transports.live_apps import Reader, answers_for_ever, live_app, ping, play
+from transports.live_apps import Reader, answers_for_ever, live_app, ping
+
+pytestmark = pytest.mark.virtual_time
 
 HERE = "app.example.com"
 FRIENDS = Access(origins=["https://friend.example", "http://localhost:3000"])
@@ -151,16 +153,13 @@ def test_without_friends_there_is_only_our_own_origin() -> None:
     assert not Access().may_open_socket(headers(["https://friend.example"], [HERE]))
 
 
-def test_the_socket_asks_these_questions() -> None:
-    async def scenario() -> None:
-        async with live_app(answers_for_ever, allowed_origins=["https://friend.example"]) as live:
-            for origin in ("http://testserver", "http://testserver:80", "https://friend.example"):
-                async with live.socket(headers={"origin": origin}) as client:
-                    await ping(client)
-            for origin in ("null", "", "http://testserver:81", "http://testserver.", "https://friend.example/"):
-                client = Reader()
-                async with live.socket(client=client, headers={"origin": origin}):
-                    await client.until(lambda c=client: c.close_code)
-                assert (client.accepted, client.close_code) == (False, 1008)
-
-    play(scenario)
+async def test_the_socket_asks_these_questions() -> None:
+    async with live_app(answers_for_ever, allowed_origins=["https://friend.example"]) as live:
+        for origin in ("http://testserver", "http://testserver:80", "https://friend.example"):
+            async with live.socket(headers={"origin": origin}) as client:
+                await ping(client)
+        for origin in ("null", "", "http://testserver:81", "http://testserver.", "https://friend.example/"):
+            client = Reader()
+            async with live.socket(client=client, headers={"origin": origin}):
+                await client.until(lambda c=client: c.close_code)
+            assert (client.accepted, client.close_code) == (False, 1008)

@@ -16,6 +16,8 @@ from adk_stream_protocol.store.memory import MemoryStore
 from adk_stream_protocol.testing import call
 from transports.live_apps import answers_for_ever, live_app, ping, play, said
 
+pytestmark = pytest.mark.virtual_time
+
 CANARY = "canary-91c4"
 
 
@@ -23,89 +25,80 @@ CANARY = "canary-91c4"
 
 
 @pytest.mark.parametrize("then", [None, "", "bob", RuntimeError], ids=["nobody", "nameless", "another", "fails"])
-def test_the_user_is_asked_for_again_with_every_send(then: Any) -> None:
-    async def scenario() -> None:
-        logged_in: list[Any] = ["ann"]
+async def test_the_user_is_asked_for_again_with_every_send(then: Any) -> None:
+    logged_in: list[Any] = ["ann"]
 
-        async def user_id(_: HTTPConnection) -> str | None:
-            if logged_in[0] is RuntimeError:
-                raise RuntimeError(CANARY)
-            return logged_in[0]
+    async def user_id(_: HTTPConnection) -> str | None:
+        if logged_in[0] is RuntimeError:
+            raise RuntimeError(CANARY)
+        return logged_in[0]
 
-        async with live_app(answers_for_ever, user_id=user_id) as live:
-            async with live.socket() as client:
-                assert (await client.say("Hello")).text == "Yes."
-                logged_in[0] = then
-                answer = await client.say("Hello again")
-                assert answer.error
-                assert (answer.error["code"], answer.error["errorText"]) == ("no-user", "Sign in first.")
-                assert answer.chunks == []
-                assert await client.until(lambda: client.close_code) == 1008
-            logged_in[0] = "ann"
-            assert [message["role"] for message in await live.messages()] == ["user", "assistant"]
-            async with live.socket() as client:
-                assert (await client.say("And now?")).text == "Yes."
-            heard = [received.text for received in live.model.sessions[0].received if received.kind == "content"]
-            assert heard == ["Hello", "And now?"]
-
-    play(scenario)
+    async with live_app(answers_for_ever, user_id=user_id) as live:
+        async with live.socket() as client:
+            assert (await client.say("Hello")).text == "Yes."
+            logged_in[0] = then
+            answer = await client.say("Hello again")
+            assert answer.error
+            assert (answer.error["code"], answer.error["errorText"]) == ("no-user", "Sign in first.")
+            assert answer.chunks == []
+            assert await client.until(lambda: client.close_code) == 1008
+        logged_in[0] = "ann"
+        assert [message["role"] for message in await live.messages()] == ["user", "assistant"]
+        async with live.socket() as client:
+            assert (await client.say("And now?")).text == "Yes."
+        heard = [received.text for received in live.model.sessions[0].received if received.kind == "content"]
+        assert heard == ["Hello", "And now?"]
 
 
-def test_the_socket_of_a_user_who_has_signed_out_is_closed_soon() -> None:
-    async def scenario() -> None:
-        signed_out: set[str] = set()
+async def test_the_socket_of_a_user_who_has_signed_out_is_closed_soon() -> None:
+    signed_out: set[str] = set()
 
-        def user_id(connection: HTTPConnection) -> str | None:
-            user = connection.headers["x-user"]
-            asked.append(user)
-            return None if user in signed_out else user
+    def user_id(connection: HTTPConnection) -> str | None:
+        user = connection.headers["x-user"]
+        asked.append(user)
+        return None if user in signed_out else user
 
-        asked: list[str] = []
-        async with (
-            live_app(answers_for_ever, user_id=user_id) as live,
-            live.socket("ann") as ann,
-            live.socket("bob") as bob,
-        ):
-            await ping(ann)
-            await ping(bob)
-            await asyncio.sleep(3 * 300 - 1)
-            assert sorted(asked) == sorted(["ann", "bob"] * 3)
-            signed_out.add("ann")
-            await asyncio.sleep(2)
-            assert ann.close_code == 1008
-            await ping(bob)
-            assert bob.close_code is None
-
-    play(scenario)
+    asked: list[str] = []
+    async with (
+        live_app(answers_for_ever, user_id=user_id) as live,
+        live.socket("ann") as ann,
+        live.socket("bob") as bob,
+    ):
+        await ping(ann)
+        await ping(bob)
+        await asyncio.sleep(3 * 300 - 1)
+        assert sorted(asked) == sorted(["ann", "bob"] * 3)
+        signed_out.add("ann")
+        await asyncio.sleep(2)
+        assert ann.close_code == 1008
+        await ping(bob)
+        assert bob.close_code is None
 
 
-def test_an_approval_by_a_user_who_has_signed_out_does_not_count() -> None:
-    async def scenario() -> None:
-        logged_in: list[str | None] = ["ann"]
-        paid: list[int] = []
+async def test_an_approval_by_a_user_who_has_signed_out_does_not_count() -> None:
+    logged_in: list[str | None] = ["ann"]
+    paid: list[int] = []
 
-        def pay(amount: int) -> dict[str, int]:
-            """Pays."""
-            paid.append(amount)
-            return {"paid": amount}
+    def pay(amount: int) -> dict[str, int]:
+        """Pays."""
+        paid.append(amount)
+        return {"paid": amount}
 
-        tools = (FunctionTool(pay, require_confirmation=True),)
-        script = [[call("pay", amount=1)], "Paid."]
-        async with live_app(script, tools=tools, user_id=lambda _: logged_in[0]) as live:
-            async with live.socket() as client:
-                asked = await client.say("Pay 1")
-                logged_in[0] = None
-                answer = await client.decide(asked, approved=True)
-                assert answer.error
-                assert answer.error["code"] == "no-user"
-                await asyncio.sleep(5)
-                assert paid == []
-            logged_in[0] = "ann"
-            async with live.socket() as client:
-                assert (await client.decide(asked, approved=True)).text == "Paid."
-                assert paid == [1]
-
-    play(scenario)
+    tools = (FunctionTool(pay, require_confirmation=True),)
+    script = [[call("pay", amount=1)], "Paid."]
+    async with live_app(script, tools=tools, user_id=lambda _: logged_in[0]) as live:
+        async with live.socket() as client:
+            asked = await client.say("Pay 1")
+            logged_in[0] = None
+            answer = await client.decide(asked, approved=True)
+            assert answer.error
+            assert answer.error["code"] == "no-user"
+            await asyncio.sleep(5)
+            assert paid == []
+        logged_in[0] = "ann"
+        async with live.socket() as client:
+            assert (await client.decide(asked, approved=True)).text == "Paid."
+            assert paid == [1]
 
 
 # -- what is said about failures --------------------------------------------------------------------------------------

@@ -13,8 +13,9 @@ from transports.live_apps import (
     answers_for_ever,
     live_app,
     ping,
-    play,
 )
+
+pytestmark = pytest.mark.virtual_time
 
 
 async def refusal(live: LiveApp, user: str = "ann", **options: Any) -> int:
@@ -37,56 +38,44 @@ def login_is_down(_: HTTPConnection) -> str | None:
 
 
 @pytest.mark.parametrize("user_id", [lambda _: None, lambda _: "", no_such_user, login_is_down])
-def test_a_user_whom_the_application_does_not_know_gets_no_socket(user_id: Any) -> None:
-    async def scenario() -> None:
-        async with live_app(answers_for_ever, user_id=user_id) as live:
+async def test_a_user_whom_the_application_does_not_know_gets_no_socket(user_id: Any) -> None:
+    async with live_app(answers_for_ever, user_id=user_id) as live:
+        assert await refusal(live) == 1008
+
+
+async def test_a_page_of_another_origin_is_refused_before_the_application_is_asked_for_the_user() -> None:
+    asked: list[str | None] = []
+
+    def user_id(connection: HTTPConnection) -> str:
+        asked.append(connection.headers.get("origin"))
+        return "ann"
+
+    here, friend = "http://testserver", "https://friend.example"
+    async with live_app(answers_for_ever, user_id=user_id, allowed_origins=[friend]) as live:
+        assert await refusal(live, headers={"origin": "https://evil.example"}) == 1008
+        assert asked == []
+        for origin in (here, friend):
+            async with live.socket(headers={"origin": origin}) as client:
+                await ping(client)
+        assert asked == [here, friend]
+
+
+async def test_a_user_has_five_sockets_and_gets_the_place_of_a_closed_one() -> None:
+    async with live_app(answers_for_ever) as live:
+        first = live.socket()
+        await ping(await first.__aenter__())
+        async with live.socket() as second, live.socket(), live.socket(), live.socket():
             assert await refusal(live) == 1008
-
-    play(scenario)
-
-
-def test_a_page_of_another_origin_is_refused_before_the_application_is_asked_for_the_user() -> None:
-    async def scenario() -> None:
-        asked: list[str | None] = []
-
-        def user_id(connection: HTTPConnection) -> str:
-            asked.append(connection.headers.get("origin"))
-            return "ann"
-
-        here, friend = "http://testserver", "https://friend.example"
-        async with live_app(answers_for_ever, user_id=user_id, allowed_origins=[friend]) as live:
-            assert await refusal(live, headers={"origin": "https://evil.example"}) == 1008
-            assert asked == []
-            for origin in (here, friend):
-                async with live.socket(headers={"origin": origin}) as client:
-                    await ping(client)
-            assert asked == [here, friend]
-
-    play(scenario)
-
-
-def test_a_user_has_five_sockets_and_gets_the_place_of_a_closed_one() -> None:
-    async def scenario() -> None:
-        async with live_app(answers_for_ever) as live:
-            first = live.socket()
-            await ping(await first.__aenter__())
-            async with live.socket() as second, live.socket(), live.socket(), live.socket():
+            async with live.socket("bob") as other:
+                await ping(other)
+            await ping(second)
+            await first.__aexit__(None, None, None)
+            async with live.socket() as sixth:
+                await ping(sixth)
                 assert await refusal(live) == 1008
-                async with live.socket("bob") as other:
-                    await ping(other)
-                await ping(second)
-                await first.__aexit__(None, None, None)
-                async with live.socket() as sixth:
-                    await ping(sixth)
-                    assert await refusal(live) == 1008
-
-    play(scenario)
 
 
-def test_the_number_of_sockets_is_a_limit_that_can_be_set() -> None:
-    async def scenario() -> None:
-        async with live_app(answers_for_ever, limits=Limits(max_sockets_per_user=1)) as live, live.socket() as client:
-            await ping(client)
-            assert await refusal(live) == 1008
-
-    play(scenario)
+async def test_the_number_of_sockets_is_a_limit_that_can_be_set() -> None:
+    async with live_app(answers_for_ever, limits=Limits(max_sockets_per_user=1)) as live, live.socket() as client:
+        await ping(client)
+        assert await refusal(live) == 1008

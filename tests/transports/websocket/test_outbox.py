@@ -2,12 +2,15 @@
 
 import asyncio
 
+import pytest
 from starlette.types import Message
 from starlette.websockets import WebSocket
 
 from adk_stream_protocol import Limits
 from adk_stream_protocol.transports.websocket.outbox import Outbox
-from transports.live_apps import FRAME, play
+from transports.live_apps import FRAME
+
+pytestmark = pytest.mark.virtual_time
 
 MOST = 9600
 
@@ -36,36 +39,27 @@ async def sent(*frames: str | bytes) -> list[str | bytes]:
     return got
 
 
-def test_voice_that_had_to_wait_goes_together() -> None:
-    async def scenario() -> None:
-        assert await sent(b"ab", b"cd", b"ef") == [b"abcdef"]
-        assert await sent(b"ab") == [b"ab"]
-
-    play(scenario)
+async def test_voice_that_had_to_wait_goes_together() -> None:
+    assert await sent(b"ab", b"cd", b"ef") == [b"abcdef"]
+    assert await sent(b"ab") == [b"ab"]
 
 
-def test_a_fifth_of_a_second_goes_together_at_most() -> None:
-    async def scenario() -> None:
-        frames = [bytes([number]) * FRAME for number in range(40)]
-        got = await sent(*frames)
-        assert b"".join(frame for frame in got if isinstance(frame, bytes)) == b"".join(frames)
-        assert [len(frame) for frame in got] == [MOST // FRAME * FRAME, MOST // FRAME * FRAME, 10 * FRAME]
-        assert await sent(b"a" * MOST, b"b") == [b"a" * MOST, b"b"]
-        assert await sent(b"a" * (MOST - 1), b"b", b"c") == [b"a" * (MOST - 1) + b"b", b"c"]
-
-    play(scenario)
+async def test_a_fifth_of_a_second_goes_together_at_most() -> None:
+    frames = [bytes([number]) * FRAME for number in range(40)]
+    got = await sent(*frames)
+    assert b"".join(frame for frame in got if isinstance(frame, bytes)) == b"".join(frames)
+    assert [len(frame) for frame in got] == [MOST // FRAME * FRAME, MOST // FRAME * FRAME, 10 * FRAME]
+    assert await sent(b"a" * MOST, b"b") == [b"a" * MOST, b"b"]
+    assert await sent(b"a" * (MOST - 1), b"b", b"c") == [b"a" * (MOST - 1) + b"b", b"c"]
 
 
-def test_nothing_else_goes_together_and_nothing_changes_places() -> None:
-    async def scenario() -> None:
-        assert await sent("one", "two", b"a", b"b", "rate", b"c", "three", b"d", b"e") == [
-            "one",
-            "two",
-            b"ab",
-            "rate",
-            b"c",
-            "three",
-            b"de",
-        ]
-
-    play(scenario)
+async def test_nothing_else_goes_together_and_nothing_changes_places() -> None:
+    assert await sent("one", "two", b"a", b"b", "rate", b"c", "three", b"d", b"e") == [
+        "one",
+        "two",
+        b"ab",
+        "rate",
+        b"c",
+        "three",
+        b"de",
+    ]

@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager, suppress
 
+import pytest
 from google.adk.models.base_llm_connection import BaseLlmConnection
 from google.adk.models.llm_request import LlmRequest
 
@@ -15,26 +16,24 @@ from transports.live_apps import (
     chunks,
     live_app,
     ping,
-    play,
     said,
     talks_for_ever,
     texts,
 )
 
+pytestmark = pytest.mark.virtual_time
 
-def test_an_abort_stops_the_run() -> None:
-    async def scenario() -> None:
-        async with live_app(talks_for_ever) as live, live.socket() as client:
-            request_id = client.start_send(said("Go on"))
-            await client.until(lambda: any(chunk["type"] == "text-delta" for chunk in chunks(client, request_id)))
-            client.send_frame({"type": "abort", "requestId": request_id})
-            answer = await client.answer(request_id)
-            assert answer.text == "Well, "
-            assert answer.types[-3:] == ["text-end", "finish-step", "abort"]
-            await nothing_runs(live)
-            await live.model.finished()  # the connection to the model was closed
 
-    play(scenario)
+async def test_an_abort_stops_the_run() -> None:
+    async with live_app(talks_for_ever) as live, live.socket() as client:
+        request_id = client.start_send(said("Go on"))
+        await client.until(lambda: any(chunk["type"] == "text-delta" for chunk in chunks(client, request_id)))
+        client.send_frame({"type": "abort", "requestId": request_id})
+        answer = await client.answer(request_id)
+        assert answer.text == "Well, "
+        assert answer.types[-3:] == ["text-end", "finish-step", "abort"]
+        await nothing_runs(live)
+        await live.model.finished()  # the connection to the model was closed
 
 
 async def nothing_runs(live: LiveApp) -> None:
@@ -42,99 +41,84 @@ async def nothing_runs(live: LiveApp) -> None:
         await asyncio.sleep(0.1)
 
 
-def test_an_abort_right_behind_its_send_is_not_lost() -> None:
-    async def scenario() -> None:
-        async with live_app(talks_for_ever) as live, live.socket() as client:
-            request_id = client.start_send(said("Go on"))
-            client.send_frame({"type": "abort", "requestId": request_id})
-            await client.answer(request_id)
-            await nothing_runs(live)
-
-    play(scenario)
+async def test_an_abort_right_behind_its_send_is_not_lost() -> None:
+    async with live_app(talks_for_ever) as live, live.socket() as client:
+        request_id = client.start_send(said("Go on"))
+        client.send_frame({"type": "abort", "requestId": request_id})
+        await client.answer(request_id)
+        await nothing_runs(live)
 
 
-def test_an_abort_only_ends_the_reading_where_runs_are_to_survive_it() -> None:
-    async def scenario() -> None:
-        async def server(session: LiveSession) -> None:
-            await session.expect_text()
-            await session.say("Well, ")
-            await go_on.wait()
-            await session.answer("fine.")
-            await session.expect("close")
+async def test_an_abort_only_ends_the_reading_where_runs_are_to_survive_it() -> None:
+    async def server(session: LiveSession) -> None:
+        await session.expect_text()
+        await session.say("Well, ")
+        await go_on.wait()
+        await session.answer("fine.")
+        await session.expect("close")
 
-        go_on = asyncio.Event()
-        async with live_app(server, limits=Limits(abort_stops_run=False)) as live, live.socket() as client:
-            request_id = client.start_send(said("Go on"))
-            await client.until(lambda: any(chunk["type"] == "text-delta" for chunk in chunks(client, request_id)))
-            client.send_frame({"type": "abort", "requestId": request_id})
-            await ping(client)
-            seen = len(client.frames[request_id])
-            go_on.set()
-            again = await client.resume()
-            assert again.text == "Well, fine."
-            assert len(client.frames[request_id]) == seen
-            history = await live.messages()
-            assert history[-1]["parts"][-1]["text"] == "Well, fine."
-
-    play(scenario)
+    go_on = asyncio.Event()
+    async with live_app(server, limits=Limits(abort_stops_run=False)) as live, live.socket() as client:
+        request_id = client.start_send(said("Go on"))
+        await client.until(lambda: any(chunk["type"] == "text-delta" for chunk in chunks(client, request_id)))
+        client.send_frame({"type": "abort", "requestId": request_id})
+        await ping(client)
+        seen = len(client.frames[request_id])
+        go_on.set()
+        again = await client.resume()
+        assert again.text == "Well, fine."
+        assert len(client.frames[request_id]) == seen
+        history = await live.messages()
+        assert history[-1]["parts"][-1]["text"] == "Well, fine."
 
 
-def test_an_abort_of_what_has_ended_or_never_was_does_nothing() -> None:
-    async def scenario() -> None:
-        async with live_app(answers_for_ever) as live, live.socket() as client:
-            request_id = client.start_send(said("Hello"))
-            await client.answer(request_id)
-            client.send_frame({"type": "abort", "requestId": request_id})
-            client.send_frame({"type": "abort", "requestId": "never-was"})
-            await ping(client)
-            assert client.frames[request_id][-1]["type"] == "end"
-            assert "never-was" not in client.frames
-            assert live.runs == 1
-            assert (await client.say("Still there?")).text == "Yes."
-            assert len(live.model.sessions) == 1
-
-    play(scenario)
+async def test_an_abort_of_what_has_ended_or_never_was_does_nothing() -> None:
+    async with live_app(answers_for_ever) as live, live.socket() as client:
+        request_id = client.start_send(said("Hello"))
+        await client.answer(request_id)
+        client.send_frame({"type": "abort", "requestId": request_id})
+        client.send_frame({"type": "abort", "requestId": "never-was"})
+        await ping(client)
+        assert client.frames[request_id][-1]["type"] == "end"
+        assert "never-was" not in client.frames
+        assert live.runs == 1
+        assert (await client.say("Still there?")).text == "Yes."
+        assert len(live.model.sessions) == 1
 
 
-def test_an_abort_of_an_old_request_does_not_stop_what_another_has_started() -> None:
-    async def scenario() -> None:
-        async def server(session: LiveSession) -> None:
-            await session.expect_text()
-            await session.answer("Yes.")
-            await talks_for_ever(session)
+async def test_an_abort_of_an_old_request_does_not_stop_what_another_has_started() -> None:
+    async def server(session: LiveSession) -> None:
+        await session.expect_text()
+        await session.answer("Yes.")
+        await talks_for_ever(session)
 
-        async with live_app(server) as live, live.socket() as client:
-            old = client.start_send(said("One"))
-            await client.answer(old)
-            new = client.start_send(said("Two", "u2"))
-            await client.until(lambda: any(chunk["type"] == "text-delta" for chunk in chunks(client, new)))
-            client.send_frame({"type": "abort", "requestId": old})
-            await ping(client)
-            assert live.bridge._service.running("ann", "chat-1") is not None
-
-    play(scenario)
+    async with live_app(server) as live, live.socket() as client:
+        old = client.start_send(said("One"))
+        await client.answer(old)
+        new = client.start_send(said("Two", "u2"))
+        await client.until(lambda: any(chunk["type"] == "text-delta" for chunk in chunks(client, new)))
+        client.send_frame({"type": "abort", "requestId": old})
+        await ping(client)
+        assert live.bridge._service.running("ann", "chat-1") is not None
 
 
-def test_stop_ends_the_session_of_the_attached_chat_and_no_other() -> None:
-    async def scenario() -> None:
-        async with live_app(talks_for_ever) as live, live.attached(chat_id="chat-1") as client:
-            requests = [
-                client.start_send(said("Go on", f"u{number}"), id=f"chat-{number}", messages=[said("Go on")])
-                for number in (1, 2)
-            ]
-            for request_id in requests:
-                await client.until(lambda id=request_id: len(chunks(client, id)) >= 3)
-            client.tell("stop")
-            assert (await client.answer(requests[0])).chunks[-1]["type"] == "abort"
-            while live.runs > 1:
-                await asyncio.sleep(0.1)
-            assert live.bridge._service.running("ann", "chat-2") is not None
-            assert client.frames[requests[1]][-1]["type"] == "chunk"
-
-    play(scenario)
+async def test_stop_ends_the_session_of_the_attached_chat_and_no_other() -> None:
+    async with live_app(talks_for_ever) as live, live.attached(chat_id="chat-1") as client:
+        requests = [
+            client.start_send(said("Go on", f"u{number}"), id=f"chat-{number}", messages=[said("Go on")])
+            for number in (1, 2)
+        ]
+        for request_id in requests:
+            await client.until(lambda id=request_id: len(chunks(client, id)) >= 3)
+        client.tell("stop")
+        assert (await client.answer(requests[0])).chunks[-1]["type"] == "abort"
+        while live.runs > 1:
+            await asyncio.sleep(0.1)
+        assert live.bridge._service.running("ann", "chat-2") is not None
+        assert client.frames[requests[1]][-1]["type"] == "chunk"
 
 
-def test_what_was_sent_is_kept_also_when_the_connection_to_the_model_takes_long_to_end() -> None:
+async def test_what_was_sent_is_kept_also_when_the_connection_to_the_model_takes_long_to_end() -> None:
     class Slow(ScriptedLiveModel):
         @asynccontextmanager
         async def connect(self, llm_request: LlmRequest) -> AsyncGenerator[BaseLlmConnection]:
@@ -146,14 +130,11 @@ def test_what_was_sent_is_kept_also_when_the_connection_to_the_model_takes_long_
                     await asyncio.sleep(10)
                 await asyncio.sleep(10)
 
-    async def scenario() -> None:
-        async with live_app(model=Slow(talks_for_ever)) as live, live.attached() as client:
-            request_id = client.start_send(said("A story"))
-            await client.until(lambda: len(chunks(client, request_id)) >= 3)
-            client.tell("stop")
-            answer = await client.answer(request_id)
-            assert answer.chunks[-1]["type"] == "abort"
-            assert texts(await live.messages()) == [("user", "A story"), ("assistant", answer.text)]
-            await asyncio.sleep(11)
-
-    play(scenario)
+    async with live_app(model=Slow(talks_for_ever)) as live, live.attached() as client:
+        request_id = client.start_send(said("A story"))
+        await client.until(lambda: len(chunks(client, request_id)) >= 3)
+        client.tell("stop")
+        answer = await client.answer(request_id)
+        assert answer.chunks[-1]["type"] == "abort"
+        assert texts(await live.messages()) == [("user", "A story"), ("assistant", answer.text)]
+        await asyncio.sleep(11)
