@@ -15,7 +15,7 @@ from google.adk.workflow import BaseNode, Workflow, node
 from google.genai import types
 
 from adk.agent_runs import called, model_says, pay, run, weather
-from adk_stream_protocol.adk.calls import gate
+from adk_stream_protocol.adk.calls import gate, unanswerable
 from adk_stream_protocol.adk.event_parts import asks_for_confirmation, auth_request, is_frameworks_own
 from adk_stream_protocol.testing import ScriptedModel
 
@@ -177,7 +177,7 @@ def test_a_node_that_asks_for_approval_is_recognised_and_not_heard(
 
     assert asking() == []
     monkeypatch.setattr(gate, "asks_for_confirmation", lambda _: False)
-    monkeypatch.setattr(gate, "_waits", never)
+    monkeypatch.setattr(unanswerable, "_needs_answer", never)
     assert [[call.name for call in event.get_function_calls()] for event in asking()] == [["adk_request_input"]]
 
 
