@@ -10,6 +10,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from adk_stream_protocol import Limits
 from adk_stream_protocol.adk.translate.translator import Translator
+from adk_stream_protocol.chat.leases import _Place
 from adk_stream_protocol.chunk_log import ChunkLog, Reading
 from adk_stream_protocol.protocol.chunks import encode_chunks
 from adk_stream_protocol.transports.http import EventStreamResponse
@@ -121,7 +122,8 @@ def test_the_pieces_of_every_cut_set_are_the_uninterrupted_stream() -> None:
             bridge, app = random.choice(apps)
             chunks = random.choice(runs)
             log = ChunkLog(f"segment-{number}")
-            bridge._service._leases.put(bridge._service._key("ann", "c1"), SimpleNamespace(log=log))  # pyright: ignore
+            leases = bridge._service._leases
+            leases._places[bridge._service._key("ann", "c1")] = _Place(run=SimpleNamespace(log=log))  # pyright: ignore
             # One is never cut; all have the response to the turn that they posted as their first connection.
             readers = [
                 Reader(EventStreamResponse(Reading(log), bridge.limits), app, random.choice([0, 1, 3, 10]), cuts)

@@ -134,7 +134,7 @@ def test_one_decision_wins_in_one_process(capsys: pytest.CaptureFixture[str]) ->
 async def check_in_process(paying: PayingApp, asked: Asked, told: Sequence[tuple[int, str]]) -> Counter[str]:
     messages = await exchange(paying.app, method="GET", path=f"/api/chat/{asked.chat_id}/messages")
     runs, history = paying.log.runs(asked.chat_id), json.loads(messages.body)
-    return await check_chat(paying.store, paying.sessions, asked, told, executor=runs, history=history)
+    return await check_chat(paying.store, paying.sessions, asked, told, runs=runs, history=history)
 
 
 Database = Callable[[], AbstractContextManager[str]]

@@ -121,16 +121,6 @@ class PayingModel(BaseLlm):
         yield LlmResponse(content=types.Content(role="model", parts=parts), usage_metadata=usage, partial=False)
 
 
-class QuietBridge(ChatBridge):
-    """Looks for what others have left behind only when it is told to: a test says who takes up what."""
-
-    def watch_for_lost_runs(self) -> None:
-        pass
-
-    def look_for_lost_runs(self) -> None:
-        super().watch_for_lost_runs()
-
-
 class PayingApp:
     """Approvals and sessions in one database, or both in memory."""
 
@@ -152,7 +142,11 @@ class PayingApp:
         self.store = open_store(database)
         mortal: Any = MortalStore(self.store, death)
         limits = Limits(lease_s=lease_s, max_runs_per_user=1000)  # one user has all the chats
-        self.bridge = QuietBridge(agent, user_id=user_of, session_service=self.sessions, store=mortal, limits=limits)
+        self.bridge = ChatBridge(agent, user_id=user_of, session_service=self.sessions, store=mortal, limits=limits)
+        # It looks for what others have left behind only when it is told to: a test says who takes up what.
+        recovery = self.bridge._service._recovery
+        self.look_for_lost_runs = recovery.start
+        recovery.start = lambda: None
         self.app: FastAPI = app_of(self.bridge)
 
     async def aclose(self) -> None:

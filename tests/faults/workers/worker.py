@@ -26,7 +26,7 @@ async def work(connection: socket.socket, database: str, effects: str, death: li
     while line := await reader.readline():
         order = json.loads(line)
         if order == "recover":
-            paying.bridge.look_for_lost_runs()
+            paying.look_for_lost_runs()
             answers: Any = None
         elif order == "pid":
             answers = os.getpid()
