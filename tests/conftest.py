@@ -9,7 +9,7 @@ import pytest
 
 from support import virtual_time
 
-PATIENCE_S = 180  # for what never comes; everything else is waited for
+PATIENCE_S = 60  # for what never comes; everything else is waited for
 LONGER_THAN_ANY_TEST_S = 10_000  # in a time of its own, where nothing that is waited for takes time
 
 

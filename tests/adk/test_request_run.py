@@ -8,8 +8,13 @@ from google.adk.agents import LlmAgent, LoopAgent, ParallelAgent, SequentialAgen
 from google.adk.events import Event
 from google.adk.runners import Runner
 from google.adk.sessions import InMemorySessionService, Session
+from google.adk.tools import ToolContext
 
 from adk_stream_protocol.adk.request import request_run
+from adk_stream_protocol.adk.run import LEASE_LOST
+from adk_stream_protocol.adk.session import MessageIds
+from adk_stream_protocol.protocol.call_record import ChatKey
+from adk_stream_protocol.store.memory import MemoryStore
 from adk_stream_protocol.testing import Answer, ScriptedModel, call, text
 from support.conversations import (
     Endless,
@@ -20,6 +25,7 @@ from support.conversations import (
     other_tasks,
     run,
 )
+from support.pages import Clock
 
 ABORT = {"type": "abort"}
 
@@ -250,3 +256,23 @@ async def test_a_store_that_fails_in_the_middle_is_one_error_and_the_next_turn_w
         assert told.chunks[-1]["type"] == "error"
         service.fails = False
         assert (await chat.say("And now?")).text == "Next."
+
+
+async def test_a_run_that_lost_its_chat_without_notice_writes_nothing_when_it_fails() -> None:
+    """As a process does that stood still for longer than its lease."""
+    clock = Clock()
+    store = MemoryStore(clock=clock)
+
+    async def stand_still(tool_context: ToolContext) -> None:
+        """Meanwhile another worker takes the chat."""
+        clock.now += 3600
+        session = tool_context.session
+        assert (await store.acquire(ChatKey(session.app_name, session.user_id, session.id), 30)).lease is not None
+        raise ConnectionError("the session has changed")
+
+    async with conversation([call("stand_still")], tools=(stand_still,), record=store) as chat:
+        told = await chat.say("Go.")
+        assert told.chunks[-1] == {"type": "error", "errorText": LEASE_LOST}
+        session = await chat.session()
+        assert session is not None
+        assert [MessageIds.of(event).ended_by for event in session.events] == [None] * len(session.events)

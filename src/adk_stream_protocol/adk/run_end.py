@@ -5,6 +5,7 @@ import logging
 from google.adk.events import Event
 from google.genai import types
 
+from .run import RunContext
 from .session import MessageIds
 from .translate.translator import Translator
 
@@ -26,6 +27,15 @@ def unfinished_events(translator: Translator, ids: MessageIds, invocation_id: st
         )
         for author, branch, parts in half_said
     ]
+
+
+async def still_has_lease(context: RunContext) -> bool:
+    """Whether a run that failed may write into the session. A process that stood still for a while has lost its lease
+    without notice: then another worker goes on with the chat, and that is why ADK could store nothing."""
+    try:
+        return await context.store.renew(context.leased.lease, context.limits.lease_s)
+    except Exception:  # the store is down: no other worker can have taken the lease since the last renewal
+        return True
 
 
 def log_failure(error: Exception, segment: str) -> None:

@@ -23,7 +23,7 @@ from ..event_parts import as_dict, is_frameworks_own
 from ..failures import public_failure_text
 from ..run import LEASE_LOST, RESTARTING, AnsweredCalls, RunContext
 from ..run import STOP_GRACE_S as _STOP_GRACE_S
-from ..run_end import log_failure, unfinished_events
+from ..run_end import log_failure, still_has_lease, unfinished_events
 from ..session import MessageIds, find_repeated
 from ..title import title_of
 from ..translate.translator import Translator
@@ -287,7 +287,10 @@ class RequestRun:
         ids = replace(self._request.ids, ended_by=self._ended_by, failure=self._failure)
         events = unfinished_events(self._translator, ids, self._invocation_id, self._context.chat.root_author)
         try:
-            await self._context.chat.append(events)
+            if self._ended_by == "failure" and not await still_has_lease(self._context):
+                self._failure = LEASE_LOST
+            else:
+                await self._context.chat.append(events)
         except Exception as error:  # the session is gone or busy: the stream must end all the same
             log_failure(error, self.log.segment)
 
