@@ -13,9 +13,10 @@ from live.live_pages import both_families, live_page, live_world, told_results
 from support.conversations import asked_parts
 from support.pages import Page, Till
 
-pytestmark = pytest.mark.virtual_time
-
-pytestmark = pytest.mark.filterwarnings("ignore:The `plugins` argument is deprecated:DeprecationWarning")  # ADK's own
+pytestmark = [
+    pytest.mark.virtual_time,
+    pytest.mark.filterwarnings("ignore:The `plugins` argument is deprecated:DeprecationWarning"),  # ADK's own
+]
 
 NO_CLIENT = {"error": "This call was not run: there is no client here that could answer it."}
 

@@ -12,9 +12,10 @@ from live.live_pages import DENIED, A, D, I, O, X, both_families, live_page, seg
 from support.conversations import asked_parts
 from support.pages import Till
 
-pytestmark = pytest.mark.virtual_time
-
-pytestmark = pytest.mark.filterwarnings("ignore:The `plugins` argument is deprecated:DeprecationWarning")  # ADK's own
+pytestmark = [
+    pytest.mark.virtual_time,
+    pytest.mark.filterwarnings("ignore:The `plugins` argument is deprecated:DeprecationWarning"),  # ADK's own
+]
 
 PLACE = {"latitude": 1}
 
