@@ -345,6 +345,13 @@ def test_what_the_browser_gave_is_its_result(agrees: World) -> None:
     assert disagreements(agrees) == []
 
 
+def test_an_error_of_a_browser_call_whose_record_was_deleted_may_be_what_it_gave() -> None:
+    shown = [stream(chunk("output-error", errorText="Not run."))]
+    deleted = replace(DONE, records=[], runs=[], events=[], history=None, streams=shown)
+    assert disagreements(replace(deleted, browser_tools=frozenset({"pay"}))) == []
+    assert "recorded as done" in " / ".join(disagreements(replace(deleted, runs=[ran()])))
+
+
 def test_another_output_than_the_recorded_one_is_found() -> None:
     other = of_browser("done", {"output": PAID}, {"paid": 7}, in_history("output-available", output={"paid": 6}))
     assert len(disagreements(other)) == 3

@@ -286,7 +286,9 @@ def _of_history(world: World, call: _Call, calls: Sequence[_Call]) -> Iterator[s
 def _of_shown(world: World, call: _Call, shown: _Shown, *, may_doubt: bool) -> Iterator[str]:
     if "input" in shown.part and shown.part["input"] != call.asked_with:
         yield f"{shown.where} shows the arguments {json.dumps(shown.part['input'])}"
-    if not shown.has_ended or _is_true(call, shown):
+    # What the browser gave was deleted with the record, and it may have been an error.
+    may_have_failed = call.was_deleted and call.state == "done" and call.tool in world.browser_tools
+    if not shown.has_ended or _is_true(call, shown) or (may_have_failed and shown.state == "output-error"):
         return
     told = shown.part.get("errorText", "")
     if may_doubt and shown.state == "output-error" and "unknown" in told:
