@@ -42,14 +42,11 @@ async def session_events(bridge: ChatBridge, chat_id: str, user: str = "ann") ->
         ),
     ],
 )
-def test_an_agent_an_app_and_a_runner_all_answer(given: Any) -> None:
-    async def scenario() -> None:
-        bridge = ChatBridge(given(agent_saying("Hello there.", "Again.")), user_id=user_of)
-        client = ChatClient(app_of(bridge))
-        assert (await client.send("hi")).text == "Hello there."
-        assert (await client.send("hi")).text == "Again."
-
-    asyncio.run(scenario())
+async def test_an_agent_an_app_and_a_runner_all_answer(given: Any) -> None:
+    bridge = ChatBridge(given(agent_saying("Hello there.", "Again.")), user_id=user_of)
+    client = ChatClient(app_of(bridge))
+    assert (await client.send("hi")).text == "Hello there."
+    assert (await client.send("hi")).text == "Again."
 
 
 def test_a_bare_agent_is_resumable() -> None:

@@ -13,7 +13,6 @@ from adk_stream_protocol.protocol.call_record import CallKey, CallRecord, ChatKe
 from adk_stream_protocol.store.base import Lease
 from support.leases import LEASE_S, Running, Store, approved, begun, ended, logged, worker
 from support.records import CHAT, record
-from support.virtual_time import run
 
 pytestmark = pytest.mark.virtual_time
 
@@ -51,19 +50,16 @@ async def test_the_gate_lets_nothing_through_after_the_end() -> None:
     assert gate._leased == {}  # pyright: ignore[reportPrivateUsage]
 
 
-def test_a_lease_that_cannot_be_given_back_runs_out(caplog: pytest.LogCaptureFixture) -> None:
-    async def scenario() -> None:
-        store = Store()
-        here = worker(store)
-        leased = await begun(here)
-        store.fails_at = {"release"}
-        await here.end(leased)
-        assert CHAT not in here
-        assert await here.begin(CHAT) is None
-        await asyncio.sleep(LEASE_S)
-        await here.end(await begun(here))
-
-    run(scenario())
+async def test_a_lease_that_cannot_be_given_back_runs_out(caplog: pytest.LogCaptureFixture) -> None:
+    store = Store()
+    here = worker(store)
+    leased = await begun(here)
+    store.fails_at = {"release"}
+    await here.end(leased)
+    assert CHAT not in here
+    assert await here.begin(CHAT) is None
+    await asyncio.sleep(LEASE_S)
+    await here.end(await begun(here))
     assert logged(caplog) == ["a lease was not released, and runs out: ConnectionError"] * 2
 
 
@@ -147,18 +143,15 @@ async def test_calls_that_a_rewind_took_back_are_given_up() -> None:
     await here.end(leased)
 
 
-def test_a_call_that_cannot_be_settled_does_not_hold_up_the_others(caplog: pytest.LogCaptureFixture) -> None:
-    async def scenario() -> None:
-        store = Store()
-        await store.add(approved())
-        here = worker(store)
-        leased = await begun(here)
-        store.fails_at = {"set"}
-        await here.end_run(ended(leased, frozenset({KEY})))
-        assert CHAT not in here
-        assert (await store.the_call()).state is State.APPROVED
-
-    run(scenario())
+async def test_a_call_that_cannot_be_settled_does_not_hold_up_the_others(caplog: pytest.LogCaptureFixture) -> None:
+    store = Store()
+    await store.add(approved())
+    here = worker(store)
+    leased = await begun(here)
+    store.fails_at = {"set"}
+    await here.end_run(ended(leased, frozenset({KEY})))
+    assert CHAT not in here
+    assert (await store.the_call()).state is State.APPROVED
     assert logged(caplog) == ["call 1 was not settled: ConnectionError"]
 
 
@@ -202,57 +195,48 @@ async def test_leases_are_renewed_while_there_are_any() -> None:
     await here.end(third)
 
 
-def test_a_renewal_that_fails_is_tried_again(caplog: pytest.LogCaptureFixture) -> None:
-    async def scenario() -> None:
-        store = Store()
-        here, there = worker(store), worker(store)
-        leased = await begun(here)
-        running = Running(here, leased)
-        store.fails_at = {"renew"}
-        await asyncio.sleep(LEASE_S * 2 / 3 + 1)
-        store.fails_at = set()
-        await asyncio.sleep(LEASE_S)
-        assert await there.begin(CHAT) is None
-        assert running.told == []
-        await here.end(leased)
-
-    run(scenario())
+async def test_a_renewal_that_fails_is_tried_again(caplog: pytest.LogCaptureFixture) -> None:
+    store = Store()
+    here, there = worker(store), worker(store)
+    leased = await begun(here)
+    running = Running(here, leased)
+    store.fails_at = {"renew"}
+    await asyncio.sleep(LEASE_S * 2 / 3 + 1)
+    store.fails_at = set()
+    await asyncio.sleep(LEASE_S)
+    assert await there.begin(CHAT) is None
+    assert running.told == []
+    await here.end(leased)
     assert logged(caplog) == ["a lease was not renewed: ConnectionError"] * 2
 
 
 @pytest.mark.parametrize("fails", [False, True])
-def test_a_run_whose_lease_is_somebody_elses_is_told(fails: bool, caplog: pytest.LogCaptureFixture) -> None:
-    async def scenario() -> None:
-        store = Store()
-        here = worker(store)
-        leased, other = await begun(here), await begun(here, OTHER)
-        running, beside = Running(here, leased, fails=fails), Running(here, other)
-        await store.release(leased.lease)
-        await asyncio.sleep(LEASE_S / 3 + 2)
-        assert (running.told, beside.told) == (["lose"], [])
-        assert (CHAT in here) is fails
-        renewed = store.renewed
-        await asyncio.sleep(LEASE_S / 3)
-        assert store.renewed > renewed
-        assert running.told == ["lose"] * (2 if fails else 1)
-        await here.end(other)
-        await here.end(leased)
-
-    run(scenario())
+async def test_a_run_whose_lease_is_somebody_elses_is_told(fails: bool, caplog: pytest.LogCaptureFixture) -> None:
+    store = Store()
+    here = worker(store)
+    leased, other = await begun(here), await begun(here, OTHER)
+    running, beside = Running(here, leased, fails=fails), Running(here, other)
+    await store.release(leased.lease)
+    await asyncio.sleep(LEASE_S / 3 + 2)
+    assert (running.told, beside.told) == (["lose"], [])
+    assert (CHAT in here) is fails
+    renewed = store.renewed
+    await asyncio.sleep(LEASE_S / 3)
+    assert store.renewed > renewed
+    assert running.told == ["lose"] * (2 if fails else 1)
+    await here.end(other)
+    await here.end(leased)
     assert set(logged(caplog)) == {"the run of chat c1 lost its lease"}
 
 
-def test_a_turn_that_is_about_to_start_is_not_told(caplog: pytest.LogCaptureFixture) -> None:
-    async def scenario() -> None:
-        store = Store()
-        here = worker(store)
-        leased = await begun(here)
-        await store.release(leased.lease)
-        await asyncio.sleep(LEASE_S / 2)
-        assert CHAT in here
-        await here.end(leased)
-
-    run(scenario())
+async def test_a_turn_that_is_about_to_start_is_not_told(caplog: pytest.LogCaptureFixture) -> None:
+    store = Store()
+    here = worker(store)
+    leased = await begun(here)
+    await store.release(leased.lease)
+    await asyncio.sleep(LEASE_S / 2)
+    assert CHAT in here
+    await here.end(leased)
     assert logged(caplog) == []
 
 
@@ -275,7 +259,7 @@ async def test_a_run_that_came_after_is_not_told_of_its_forerunner() -> None:
     await here.end(second)
 
 
-def test_what_comes_late_of_a_lost_lease_is_told_to_nobody(caplog: pytest.LogCaptureFixture) -> None:
+async def test_what_comes_late_of_a_lost_lease_is_told_to_nobody(caplog: pytest.LogCaptureFixture) -> None:
     """The thread that renews leases does not know yet what has become of one."""
 
     class SlowToRelease(Store):
@@ -283,26 +267,23 @@ def test_what_comes_late_of_a_lost_lease_is_told_to_nobody(caplog: pytest.LogCap
             await asyncio.sleep(1)
             await super().release(lease, delivered)
 
-    async def scenario() -> None:
-        here = worker(SlowToRelease())
-        lose = here._lose  # pyright: ignore[reportPrivateUsage]
-        first = await begun(here)
-        forerunner = Running(here, first)
-        ending = asyncio.create_task(here.end(first))
-        await asyncio.sleep(0)
-        lose(first.lease)
-        await ending
-        second = await begun(here)
-        running = Running(here, second)
-        lose(first.lease)
-        await asyncio.sleep(1)
-        assert (forerunner.told, running.told) == ([], [])
-        lose(second.lease)
-        lose(second.lease)  # as long as it takes
-        await asyncio.sleep(3)
-        assert running.told == ["lose"]
-
-    run(scenario())
+    here = worker(SlowToRelease())
+    lose = here._lose  # pyright: ignore[reportPrivateUsage]
+    first = await begun(here)
+    forerunner = Running(here, first)
+    ending = asyncio.create_task(here.end(first))
+    await asyncio.sleep(0)
+    lose(first.lease)
+    await ending
+    second = await begun(here)
+    running = Running(here, second)
+    lose(first.lease)
+    await asyncio.sleep(1)
+    assert (forerunner.told, running.told) == ([], [])
+    lose(second.lease)
+    lose(second.lease)  # as long as it takes
+    await asyncio.sleep(3)
+    assert running.told == ["lose"]
     assert logged(caplog) == ["the run of chat c1 lost its lease"]
 
 

@@ -200,7 +200,7 @@ async def remember(till: Till, turn: int, arguments: dict[str, Any]) -> None:
     session = await sessions.get_session(**key) or await sessions.create_session(**key)
     for event in events:
         await sessions.append_event(session, event)
-    known: dict[str, Any] = {"chat": till.seen.chat, "tool": "pay", "arguments": arguments, "runs": "server"}
+    known: dict[str, Any] = {"chat": till.seen.chat, "tool": "pay", "arguments": arguments, "executor": "server"}
     await till.seen.store.add(CallRecord(call=CallKey(f"e-{turn}", "0"), state=State.PENDING, asked_at=0, **known))
 
 

@@ -3,7 +3,7 @@
 import asyncio
 import json
 import tempfile
-from collections.abc import AsyncGenerator, Callable, Coroutine, Mapping
+from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -268,16 +268,6 @@ def asked_parts(request: LlmRequest) -> list[Any]:
             else:
                 short.append(part.text)
     return short
-
-
-def run(scenario: Callable[[], Coroutine[Any, Any, None]]) -> None:
-    """With an end to the patience, so that what never comes is a failure."""
-
-    async def patiently() -> None:
-        async with asyncio.timeout(PATIENCE_S):
-            await scenario()
-
-    asyncio.run(patiently())
 
 
 async def until(condition: Callable[[], object]) -> None:
