@@ -195,14 +195,17 @@ async def test_what_was_begun_comes_to_its_end_before_the_store_is_closed(databa
 # -- what stays behind ------------------------------------------------------------------------------------------------
 
 
-async def test_closing_leaves_no_thread_and_no_connection(databases: Stores) -> None:
+def test_closing_leaves_no_thread_and_no_connection(databases: Stores) -> None:
     before = set(threading.enumerate())
 
-    async with databases.open() as store:
-        await asyncio.gather(*(store.read(CHAT) for _ in range(20)), *(store.acquire(CHAT, 1) for _ in range(20)))
-        await store.aclose()  # and once more with the block
-    if databases.url.startswith("postgresql"):
-        await wait_until_nobody_is_connected(databases.url, "postgres")
+    async def use() -> None:
+        async with databases.open() as store:
+            await asyncio.gather(*(store.read(CHAT) for _ in range(20)), *(store.acquire(CHAT, 1) for _ in range(20)))
+            await store.aclose()  # and once more with the block
+        if databases.url.startswith("postgresql"):
+            await wait_until_nobody_is_connected(databases.url, "postgres")
+
+    asyncio.run(use())  # a loop has threads of its own until it ends
     assert set(threading.enumerate()) == before
 
 

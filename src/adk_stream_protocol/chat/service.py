@@ -24,8 +24,7 @@ from ..protocol.fold import UIMessage
 from ..protocol.frames import Send, sdk_version_of
 from ..protocol.turn import Turn, decode_body, decode_turn, is_chat_id, read_turn
 from ..store.base import AuditEntry, Store
-from .answer_records import AnswerDecoder
-from .answers import AnswerRequest, ChatAnswers
+from .answers import AnswerDecoder, AnswerRequest, ChatAnswers
 from .background import BackgroundWork, Opened
 from .caller import Caller
 from .hooks import Prepare, UserId, ask_prepare, ask_user_id

@@ -1,4 +1,4 @@
-"""How a worker keeps a chat and gives it back, and what becomes of the calls that it leaves."""
+"""How a worker keeps a chat and gives it back."""
 
 import asyncio
 from collections.abc import Collection
@@ -9,17 +9,15 @@ import pytest
 from adk_stream_protocol import ApprovalPolicy
 from adk_stream_protocol.adk.calls.gate import ApprovalGate
 from adk_stream_protocol.chat.leases import ChatLeases
-from adk_stream_protocol.protocol.call_record import CallKey, CallRecord, ChatKey, State
+from adk_stream_protocol.protocol.call_record import CallKey, ChatKey
 from adk_stream_protocol.store.base import Lease
-from support.leases import LEASE_S, Running, Store, approved, begun, ended, logged, worker
+from support.leases import LEASE_S, Running, Store, begun, logged, worker
 from support.records import CHAT, record
 
 pytestmark = pytest.mark.virtual_time
 
 OTHER = ChatKey("helper", "ann", "c2")
 KEY = CallKey("i1", "1")
-NOT_TAKEN_UP = "This call was not run: the server failed before it began."
-TAKEN_BACK = "This call was not run: what the user had said was taken back."
 
 
 # -- giving it back ---------------------------------------------------------------------------------------------------
@@ -61,113 +59,6 @@ async def test_a_lease_that_cannot_be_given_back_runs_out(caplog: pytest.LogCapt
     await asyncio.sleep(LEASE_S)
     await here.end(await begun(here))
     assert logged(caplog) == ["a lease was not released, and runs out: ConnectionError"] * 2
-
-
-def told(found: CallRecord) -> Any:
-    return found.result["response"]["error"] if found.result else found.reason
-
-
-@pytest.mark.parametrize(
-    ("left", "state"),
-    [
-        (approved(), State.FAILED),
-        (record(state=State.CLAIMED, approved=True, lease_token="run-1"), State.FAILED),
-        (record(state=State.STARTED, approved=True, lease_token="run-1"), State.STARTED),
-        (approved(executor="browser"), State.APPROVED),
-        (record(), State.PENDING),
-    ],
-)
-async def test_nobody_does_later_what_a_run_should_have_done(left: CallRecord, state: State) -> None:
-    store = Store()
-    await store.add(left)
-    here = worker(store)
-    leased = await begun(here)
-    await here.end_run(ended(leased, frozenset({CallKey("i1", "9"), KEY})))
-    assert store.reads == 1
-    found = await store.the_call()
-    assert found.state is leased.records[KEY].state is state
-    assert told(found) == (NOT_TAKEN_UP if state is State.FAILED else None)
-    assert CHAT not in here
-
-
-async def test_calls_that_are_left_to_the_next_holder_stay_as_they_are() -> None:
-    store = Store()
-    await store.add(approved())
-    await store.add(record("2"))
-    here = worker(store)
-    leased = await begun(here)
-    leased.leaves_calls = True
-    leased.unasked.add(CallKey("i1", "2"))
-    await here.end_run(ended(leased, frozenset({KEY})))
-    assert [found.state for found in (await store.read(CHAT)).records] == [State.APPROVED, State.PENDING]
-    assert CHAT not in here
-
-
-async def test_a_run_that_has_ended_settles_nothing_any_more() -> None:
-    store = Store()
-    await store.add(approved())
-    here = worker(store)
-    first = await begun(here)
-    await here.end(first)
-    second = await begun(here)
-    await here.end_run(ended(first, frozenset({KEY})))
-    assert (await store.the_call()).state is State.APPROVED
-    await here.end(second)
-
-
-async def test_what_was_recorded_and_never_asked_is_denied() -> None:
-    store = Store()
-    await store.add(record("1"))
-    await store.add(record("2"))
-    here = worker(store)
-    leased = await begun(here)
-    leased.unasked.add(KEY)
-    await here.end_run(ended(leased, frozenset()))
-    denied, asked = (await store.read(CHAT)).records
-    assert (denied.state, denied.approved, denied.decided_by) == (State.DENIED, False, "ann")
-    assert denied.reason == "the run ended before anybody was asked"
-    assert leased.records[KEY].state is State.DENIED
-    assert asked.state is State.PENDING
-
-
-async def test_calls_that_a_rewind_took_back_are_given_up() -> None:
-    store = Store()
-    await store.add(approved(call_id="1"))
-    await store.add(approved(call_id="2"))
-    here = worker(store)
-    leased = await begun(here)
-    await here.calls.take_back(leased, frozenset({KEY}))
-    kept, gone = (await store.read(CHAT)).records
-    assert (kept.state, gone.state, told(gone)) == (State.APPROVED, State.FAILED, TAKEN_BACK)
-    assert gone.result == {"response": {"error": TAKEN_BACK}, "state": {}}
-    await here.end(leased)
-
-
-async def test_a_call_that_cannot_be_settled_does_not_hold_up_the_others(caplog: pytest.LogCaptureFixture) -> None:
-    store = Store()
-    await store.add(approved())
-    here = worker(store)
-    leased = await begun(here)
-    store.fails_at = {"set"}
-    await here.end_run(ended(leased, frozenset({KEY})))
-    assert CHAT not in here
-    assert (await store.the_call()).state is State.APPROVED
-    assert logged(caplog) == ["call 1 was not settled: ConnectionError"]
-
-
-async def test_a_call_that_somebody_else_has_is_left_to_them(caplog: pytest.LogCaptureFixture) -> None:
-    store = Store()
-    await store.add(approved())
-    here, there = worker(store), worker(store)
-    leased = await begun(here)
-    store.fails_at = {"renew"}
-    await asyncio.sleep(LEASE_S + 1)
-    other = await begun(there)
-    caplog.clear()
-    await here.end_run(ended(leased, frozenset({KEY})))
-    assert (await store.the_call()).state is State.APPROVED
-    assert logged(caplog) == []
-    await there.end(other)
 
 
 # -- keeping it -------------------------------------------------------------------------------------------------------
