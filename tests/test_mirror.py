@@ -20,6 +20,7 @@ TESTED_ELSEWHERE = {
     "adk/translate/event_actions": "adk/test_translator_events",
     "adk/translate/translators": "adk/test_history",
     "chat/closed_logs": "chat/test_background",
+    "chat/recorded_outcome": "chat/test_segments",
     "demo/agent": "demo/test_offline_model",
     "testing/models": "testing/test_live_model",
     "transports/connection": "transports/test_event_stream",

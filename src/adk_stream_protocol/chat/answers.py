@@ -14,27 +14,23 @@ from ..adk.event_parts import REQUEST_INPUT
 from ..adk.live_listener import LiveListener
 from ..adk.run import AnsweredCalls
 from ..adk.session import Chat, MessageIds
-from ..adk.translate.call_parts import recorded_chunk
-from ..adk.translate.history import replay
-from ..adk.translate.translator import Translator
 from ..chunk_log import ChunkLog, Reading
 from ..errors import MalformedRequest, NotFound, OutputDoesNotFit, RequestTooLarge, StoreUnavailable, TooMany
 from ..limits import Limits
 from ..protocol import call_record
 from ..protocol.answers import CallAnswer, decode_answers
-from ..protocol.call_record import CallKey, CallRecord, Records, State
+from ..protocol.call_record import CallKey, CallRecord, State
 from ..protocol.chunks import encode_json
 from ..protocol.digest import canonical_json
 from ..protocol.nul import has_nul
-from ..protocol.outcome import encode_outcome
-from ..protocol.replay import ended_calls
 from ..protocol.turn import Turn
 from ..store.base import Store, load_results
 from .background import BackgroundWork, Opened
-from .closed_logs import closed_log, failed_log
+from .closed_logs import failed_log
 from .leases import Change, ChatLeases
 from .prepared import Prepared
-from .segments import Continuation, Segments, fold_in_slices, known_outputs
+from .recorded_outcome import encode_recorded_outcome, was_shown_before
+from .segments import Continuation, Segments, known_outputs
 
 if TYPE_CHECKING:
     from google.adk.events import Event
@@ -278,26 +274,3 @@ class ChatAnswers:
     def _calls_outside_session(self, chat: Chat) -> "list[Event]":
         run = self._leases.get(chat.key)
         return list(run.calls_outside_session) if run is not None else []
-
-
-async def encode_recorded_outcome(
-    chat: Chat, translator: Translator, records: Records, decoded: DecodedAnswers, start_id: str
-) -> ChunkLog:
-    """`start_id`: what the client calls the message."""
-    session = await chat.load()
-    events = [*(session.events if session else []), *decoded.calls_outside_session]
-    chunks = await replay(translator, chat, events, decoded.message_id, records)
-    message = await fold_in_slices([*chunks, *translator.call_parts.end_recorded(records)])
-    wire_ids = [answer.asked.wire_id for answer in decoded.answers]
-    shown = {part.get("toolCallId") for part in message["parts"]}
-    gone = [answer.asked for answer in decoded.answers if answer.asked.wire_id not in shown]
-    ended = [(call.wire_id, records[call.key]) for call in gone if call.key in records]
-    taken_back = [recorded_chunk(wire_id, record) for wire_id, record in ended if record.is_final]
-    return await closed_log(encode_outcome(message, start_id, wire_ids, taken_back))
-
-
-def was_shown_before(log: ChunkLog, decoded: DecodedAnswers) -> bool:
-    """Whether an earlier segment than the log's shows an outcome that these answers ask for. Outcomes of browser calls
-    do not count: the browser knows them."""
-    asked = {answer.asked.wire_id for answer in decoded.answers if answer.asked.record.executor == "server"}
-    return not asked.isdisjoint(ended_calls(log.earlier))
