@@ -12,6 +12,7 @@ import pytest
 from google.adk.agents import LlmAgent
 
 from adk_stream_protocol.testing import ChatClient, Reply, ScriptedLiveModel, ScriptedModel, call
+from support.apps import runner_of
 from support.live_client import live_socket
 
 ROOT = Path(__file__).parent.parent
@@ -29,7 +30,7 @@ def load(path: Path) -> ModuleType:
 
 def put_scripted_model(bridge: Any, *replies: Reply) -> ScriptedModel:
     """The examples name a model that is out of reach here; everything else of them stays."""
-    agent = bridge._service._runner.agent
+    agent = runner_of(bridge).agent
     assert isinstance(agent, LlmAgent)
     model = ScriptedModel(replies)
     agent.model = model

@@ -27,7 +27,7 @@ from pydantic import PrivateAttr
 from adk_stream_protocol import ChatBridge
 from adk_stream_protocol.testing import Answer, ChatClient, Reply, ScriptedModel, text
 from protocol.segment_checker import check_segment
-from support.apps import app_of, user_of
+from support.apps import app_of, runner_of, user_of
 from support.virtual_time import LEASES
 
 PATIENCE_S = 30
@@ -123,7 +123,7 @@ class Conversation:
 
     @property
     def runner(self) -> Runner:
-        return self.bridge._service._runner  # pyright: ignore
+        return runner_of(self.bridge)
 
     @property
     def model(self) -> ScriptedModel:

@@ -17,7 +17,7 @@ from google.genai import types
 from adk_stream_protocol import ChatBridge, Limits
 from adk_stream_protocol.errors import LocalProtocolError
 from adk_stream_protocol.testing import ChatClient, call, text
-from support.apps import app_of, bridge_with, model_of, user_of
+from support.apps import app_of, bridge_with, model_of, runner_of, user_of
 from support.asgi import exchange
 
 MIB = 1024 * 1024
@@ -154,7 +154,7 @@ async def test_a_malformed_request_is_refused_with_400_and_leaves_no_trace(what:
     assert answer.status == 400, answer.body
     assert json.loads(answer.body)["error"]["code"] == "malformed"
     assert model_of(bridge).requests == []
-    runner = bridge._service._runner  # pyright: ignore
+    runner = runner_of(bridge)
     assert (await runner.session_service.list_sessions(app_name=runner.app_name)).sessions == []
 
 
