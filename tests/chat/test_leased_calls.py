@@ -7,7 +7,7 @@ import pytest
 
 from adk_stream_protocol.protocol.call_record import CallKey, CallRecord, State
 from support.leases import LEASE_S, Store, approved, begun, ended, logged, worker
-from support.records import CHAT, record
+from support.records import CHAT, paid, record
 
 pytestmark = pytest.mark.virtual_time
 
@@ -121,3 +121,53 @@ async def test_a_call_that_somebody_else_has_is_left_to_them(caplog: pytest.LogC
     assert (await store.the_call()).state is State.APPROVED
     assert logged(caplog) == []
     await there.end(other)
+
+
+async def test_what_waits_when_it_is_taken_back_is_refused_and_owed_to_nobody() -> None:
+    store = Store()
+    await store.add(record("1"))
+    await store.add(record("2", state=State.STARTED, approved=True, lease_token="run-1"))
+    here = worker(store)
+    leased = await begun(here)
+    leased.records[CallKey("i1", "3")] = paid("3", delivered=True)
+    leased.records[CallKey("i1", "2")] = record("2", state=State.STARTED, approved=True, lease_token="run-1")
+    await here.calls.take_back(leased, frozenset())
+    refused = leased.records[KEY]
+    assert (refused.state, refused.reason) == (State.DENIED, "what the user had said was taken back")
+    assert (await store.the_call()).state is State.DENIED
+    assert leased.delivered == {KEY}
+    await here.end(leased)
+
+
+async def test_what_nodes_ask_is_recorded_when_their_run_ends() -> None:
+    store = Store()
+    here = worker(store)
+    leased = await begun(here)
+    leased.message_id, leased.prepared = "m1", {"send_nodes": True}
+    leased.questions[KEY] = record(executor="browser", state=State.APPROVED)
+    await here.end_run(ended(leased))
+    found = await store.the_call()
+    assert (found.message_id, found.prepared, found.delivered) == ("m1", {"send_nodes": True}, False)
+    assert leased.records[KEY] == found
+
+
+async def test_a_question_that_the_gate_has_recorded_is_left_as_it_is() -> None:
+    store = Store()
+    await store.add(record())
+    here = worker(store)
+    leased = await begun(here)
+    recorded = leased.records[KEY]
+    leased.questions[KEY] = record(executor="browser", state=State.APPROVED)
+    await here.end_run(ended(leased))
+    assert leased.records[KEY] is recorded
+
+
+async def test_a_question_that_cannot_be_recorded_does_not_hold_up_the_end(caplog: pytest.LogCaptureFixture) -> None:
+    store = Store()
+    here = worker(store)
+    leased = await begun(here)
+    leased.questions[KEY] = record(executor="browser", state=State.APPROVED)
+    store.fails_at = {"add"}
+    await here.end_run(ended(leased))
+    assert CHAT not in here
+    assert logged(caplog) == ["question 1 was not recorded: ConnectionError"]
