@@ -46,7 +46,7 @@ async def fill(sessions: DatabaseSessionService, store: SqlStore) -> None:
                 await sessions.append_event(session, event)
         for state in (State.DONE, State.APPROVED):
             call, result = CallKey("i0", state), {"output": "x" * 10_000} if state is State.DONE else None
-            about: dict[str, Any] = {"tool": "look", "arguments": {}, "runs": "browser", "asked_at": 1.0}
+            about: dict[str, Any] = {"tool": "look", "arguments": {}, "executor": "browser", "asked_at": 1.0}
             await store.add(CallRecord(chat=key, call=call, state=state, result=result, **about))
 
 

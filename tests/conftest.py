@@ -3,6 +3,7 @@
 import asyncio
 import gc
 import inspect
+from collections.abc import Coroutine
 from typing import Any
 
 import pytest
@@ -10,7 +11,6 @@ import pytest
 from support import virtual_time
 
 PATIENCE_S = 60  # for what never comes; everything else is waited for
-LONGER_THAN_ANY_TEST_S = 10_000  # in a time of its own, where nothing that is waited for takes time
 
 
 def pytest_collection_finish() -> None:
@@ -27,13 +27,13 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
         return None
     arguments = {name: pyfuncitem.funcargs[name] for name in pyfuncitem._fixtureinfo.argnames}
     if pyfuncitem.get_closest_marker("virtual_time"):
-        virtual_time.run(_within(LONGER_THAN_ANY_TEST_S, pyfuncitem.obj, arguments))
+        virtual_time.run(pyfuncitem.obj(**arguments))
     else:
         patience_s = None if pyfuncitem.get_closest_marker("figures") else PATIENCE_S
-        asyncio.run(_within(patience_s, pyfuncitem.obj, arguments))
+        asyncio.run(_within(patience_s, pyfuncitem.obj(**arguments)))
     return True
 
 
-async def _within(seconds: float | None, test: Any, arguments: dict[str, Any]) -> None:
+async def _within(seconds: float | None, test: Coroutine[Any, Any, None]) -> None:
     async with asyncio.timeout(seconds):
-        await test(**arguments)
+        await test

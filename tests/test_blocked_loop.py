@@ -18,7 +18,7 @@ from adk_stream_protocol.chat import lease_keeper
 from adk_stream_protocol.protocol.call_record import ChatKey, State
 from adk_stream_protocol.store.sql import SqlStore
 from adk_stream_protocol.testing import ScriptedModel, call
-from support.apps import app_of, user_of
+from support.apps import app_of, runner_of, user_of
 from support.conversations import Conversation
 from support.databases import postgres_url, sqlite_url
 from support.pages import Page, Slow
@@ -74,7 +74,7 @@ class OtherWorker(threading.Thread):
                 self.has_looked.set()
                 await asyncio.sleep(LEASE_S / 50)
             assert slow.paid == []
-            self.told = bridge._service._runner.agent.model.requests  # pyright: ignore
+            self.told = runner_of(bridge).agent.model.requests  # pyright: ignore
 
     def __enter__(self) -> "OtherWorker":
         self.start()

@@ -18,7 +18,7 @@ from starlette.requests import HTTPConnection
 from adk_stream_protocol import ChatBridge, ConfigurationError, Limits
 from adk_stream_protocol.adk.request.request_run import RESTARTING
 from adk_stream_protocol.testing import ChatClient, ScriptedModel, call
-from support.apps import app_of, bridge_with, model_of, user_of
+from support.apps import app_of, bridge_with, model_of, runner_of, user_of
 
 
 def agent_saying(*replies: Any, **options: Any) -> LlmAgent:
@@ -26,7 +26,7 @@ def agent_saying(*replies: Any, **options: Any) -> LlmAgent:
 
 
 async def session_events(bridge: ChatBridge, chat_id: str, user: str = "ann") -> list[Any]:
-    runner = bridge._service._runner  # pyright: ignore
+    runner = runner_of(bridge)
     session = await runner.session_service.get_session(app_name=runner.app_name, user_id=user, session_id=chat_id)
     return session.events if session else []
 
@@ -42,18 +42,15 @@ async def session_events(bridge: ChatBridge, chat_id: str, user: str = "ann") ->
         ),
     ],
 )
-def test_an_agent_an_app_and_a_runner_all_answer(given: Any) -> None:
-    async def scenario() -> None:
-        bridge = ChatBridge(given(agent_saying("Hello there.", "Again.")), user_id=user_of)
-        client = ChatClient(app_of(bridge))
-        assert (await client.send("hi")).text == "Hello there."
-        assert (await client.send("hi")).text == "Again."
-
-    asyncio.run(scenario())
+async def test_an_agent_an_app_and_a_runner_all_answer(given: Any) -> None:
+    bridge = ChatBridge(given(agent_saying("Hello there.", "Again.")), user_id=user_of)
+    client = ChatClient(app_of(bridge))
+    assert (await client.send("hi")).text == "Hello there."
+    assert (await client.send("hi")).text == "Again."
 
 
 def test_a_bare_agent_is_resumable() -> None:
-    assert bridge_with("x")._service._runner.resumability_config.is_resumable  # pyright: ignore
+    assert runner_of(bridge_with("x")).resumability_config.is_resumable
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,5 @@
 """What people copy works: every example, and the code in the README."""
 
-import asyncio
 import importlib.util
 import re
 import runpy
@@ -13,6 +12,7 @@ import pytest
 from google.adk.agents import LlmAgent
 
 from adk_stream_protocol.testing import ChatClient, Reply, ScriptedLiveModel, ScriptedModel, call
+from support.apps import runner_of
 from support.live_client import live_socket
 
 ROOT = Path(__file__).parent.parent
@@ -30,7 +30,7 @@ def load(path: Path) -> ModuleType:
 
 def put_scripted_model(bridge: Any, *replies: Reply) -> ScriptedModel:
     """The examples name a model that is out of reach here; everything else of them stays."""
-    agent = bridge._service._runner.agent
+    agent = runner_of(bridge).agent
     assert isinstance(agent, LlmAgent)
     model = ScriptedModel(replies)
     agent.model = model
@@ -47,19 +47,16 @@ def put_scripted_model(bridge: Any, *replies: Reply) -> ScriptedModel:
         ("06", "/api/chat", {"x-user": "ann"}),
     ],
 )
-def test_an_example_serves_its_users_and_nobody_else(
+async def test_an_example_serves_its_users_and_nobody_else(
     number: str, path: str, headers: dict[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
     example = load(next(path for path in EXAMPLES if path.name.startswith(number)))
     model = put_scripted_model(example.bridge, "Hello.")
 
-    async def scenario() -> None:
-        assert (await ChatClient(example.app, path).send("hi")).status == 401
-        assert (await ChatClient(example.app, path, headers=headers).send("hi")).text == "Hello."
-        await example.bridge.aclose()
-
-    asyncio.run(scenario())
+    assert (await ChatClient(example.app, path).send("hi")).status == 401
+    assert (await ChatClient(example.app, path, headers=headers).send("hi")).text == "Hello."
+    await example.bridge.aclose()
     if number == "02":
         assert "called ann" in str(model.requests[0].config.system_instruction)
 

@@ -8,11 +8,8 @@ import pytest
 
 from adk_stream_protocol import client_tool
 from adk_stream_protocol.store.base import STORE_CONTRACT_VERSION, Store
-from adk_stream_protocol.store.memory import MemoryStore
-from adk_stream_protocol.store.sql import SqlStore
 from adk_stream_protocol.testing import Answer, call
-from store.stores import IN_DATABASES
-from support.conversations import run
+from store.stores import EVERYWHERE
 from support.pages import Page, page
 
 LARGE = {"png": "A" * 50_000}
@@ -65,21 +62,15 @@ async def bytes_per_turn(store: Store) -> list[int]:
             await a_turn_with_output(at, number)
             figures.append(weighed.read_bytes)
         await at.is_what_a_reload_shows()
-    await store.aclose()
     return figures
 
 
-@pytest.mark.parametrize("kind", ["memory", *IN_DATABASES])
-def test_what_a_turn_reads_does_not_grow_with_the_outputs_before_it(kind: str) -> None:
-    async def scenario(store: Store) -> None:
-        figures = await bytes_per_turn(store)
-        assert figures[-1] < figures[0] + 10_000, figures
-
-    if kind == "memory":
-        run(lambda: scenario(MemoryStore()))
-    else:
-        with IN_DATABASES[kind]() as stores:
-            run(lambda: scenario(SqlStore(stores.url)))
+@pytest.mark.parametrize("kind", EVERYWHERE)
+async def test_what_a_turn_reads_does_not_grow_with_the_outputs_before_it(kind: str) -> None:
+    with EVERYWHERE[kind]() as stores:
+        async with stores.open() as store:
+            figures = await bytes_per_turn(store)
+    assert figures[-1] < figures[0] + 10_000, figures
 
 
 async def test_an_output_that_is_sent_again_is_known_again_and_another_one_is_refused() -> None:

@@ -1,7 +1,7 @@
 """A payment that was made is shown as made, whatever goes wrong after it: now, after a reload, and when asked again."""
 
 import asyncio
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -19,7 +19,6 @@ from adk_stream_protocol.adk.runner import resumable
 from adk_stream_protocol.protocol.call_record import ChatKey, State
 from adk_stream_protocol.store.memory import MemoryStore
 from adk_stream_protocol.testing import Answer, ScriptedModel, call
-from support.conversations import run
 from support.pages import Clock, Page, page, results_told
 
 CHAT = ChatKey("helper", "ann", "c1")
@@ -137,55 +136,42 @@ def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(request_run, "_STOP_GRACE_S", 0.05)
 
 
-def in_office(scenario: Callable[[Office], Any]) -> None:
-    async def patiently() -> None:
-        await scenario(Office())
-
-    run(patiently)
-
-
 # -- shown ------------------------------------------------------------------------------------------------------------
 
 
 @every_failure
-def test_a_payment_that_was_made_is_told_as_made(failure: str) -> None:
-    async def scenario(office: Office) -> None:
-        async with office.page() as at:
-            answer = await approve_while(failure, office, at)
-            assert outputs(answer) == [PAID]
-            assert (at.part("pay")["state"], at.part("pay")["output"]) == ("output-available", PAID)
-
-    in_office(scenario)
+async def test_a_payment_that_was_made_is_told_as_made(failure: str) -> None:
+    office = Office()
+    async with office.page() as at:
+        answer = await approve_while(failure, office, at)
+        assert outputs(answer) == [PAID]
+        assert (at.part("pay")["state"], at.part("pay")["output"]) == ("output-available", PAID)
 
 
 @every_failure
-def test_a_payment_that_was_made_is_shown_as_made_after_a_reload(failure: str) -> None:
-    async def scenario(office: Office) -> None:
-        async with office.page() as at:
-            await approve_while(failure, office, at)
-            tab = await at.second_tab()
-            assert (tab.part("pay")["state"], tab.part("pay")["output"]) == ("output-available", PAID)
-
-    in_office(scenario)
+async def test_a_payment_that_was_made_is_shown_as_made_after_a_reload(failure: str) -> None:
+    office = Office()
+    async with office.page() as at:
+        await approve_while(failure, office, at)
+        tab = await at.second_tab()
+        assert (tab.part("pay")["state"], tab.part("pay")["output"]) == ("output-available", PAID)
 
 
 @every_failure
-def test_whoever_asks_again_about_a_payment_that_was_made_is_told_so(failure: str) -> None:
-    async def scenario(office: Office) -> None:
-        async with office.page() as at:
-            asked = await approve_while(failure, office, at)
-            office.works_again()
-            said = {"id": at.part("pay")["approval"]["id"], "approved": True}
-            part = {**at.part("pay"), "state": "approval-responded", "approval": said}
-            part.pop("output")
-            message = {"id": asked.message_id, "role": "assistant", "parts": [part]}
-            again = await at.chat.post({"id": "c1", "messages": [message], "messageId": asked.message_id})
-            assert outputs(again) == [PAID]
-            assert office.paid == [5]
-            tab = await at.second_tab()
-            assert (tab.part("pay")["state"], tab.part("pay")["output"]) == ("output-available", PAID)
-
-    in_office(scenario)
+async def test_whoever_asks_again_about_a_payment_that_was_made_is_told_so(failure: str) -> None:
+    office = Office()
+    async with office.page() as at:
+        asked = await approve_while(failure, office, at)
+        office.works_again()
+        said = {"id": at.part("pay")["approval"]["id"], "approved": True}
+        part = {**at.part("pay"), "state": "approval-responded", "approval": said}
+        part.pop("output")
+        message = {"id": asked.message_id, "role": "assistant", "parts": [part]}
+        again = await at.chat.post({"id": "c1", "messages": [message], "messageId": asked.message_id})
+        assert outputs(again) == [PAID]
+        assert office.paid == [5]
+        tab = await at.second_tab()
+        assert (tab.part("pay")["state"], tab.part("pay")["output"]) == ("output-available", PAID)
 
 
 # -- told to the model ------------------------------------------------------------------------------------------------
@@ -193,61 +179,51 @@ def test_whoever_asks_again_about_a_payment_that_was_made_is_told_so(failure: st
 
 @every_failure
 @pytest.mark.parametrize("later_s", [1, 61 * MINUTE, 90 * DAY])
-def test_the_model_hears_of_a_payment_with_the_users_next_words(failure: str, later_s: float) -> None:
-    async def scenario(office: Office) -> None:
-        async with office.page() as at:
-            await approve_while(failure, office, at)
-            office.works_again()
-            office.clock.now += later_s
-            await at.chat.bridge.recover()
+async def test_the_model_hears_of_a_payment_with_the_users_next_words(failure: str, later_s: float) -> None:
+    office = Office()
+    async with office.page() as at:
+        await approve_while(failure, office, at)
+        office.works_again()
+        office.clock.now += later_s
+        await at.chat.bridge.recover()
+        await asyncio.sleep(0)
+        while at.chat.is_running:
             await asyncio.sleep(0)
-            while at.chat.is_running:
-                await asyncio.sleep(0)
-            await at.say("Did it work?")
-            assert PAID in results_told(at.chat.model)
-            assert office.paid == [5]
-
-    in_office(scenario)
+        await at.say("Did it work?")
+        assert PAID in results_told(at.chat.model)
+        assert office.paid == [5]
 
 
-def test_the_model_is_told_of_a_lost_result_once() -> None:
-    async def scenario(office: Office) -> None:
-        async with office.page() as at:
-            await approve_while("append", office, at)
-            office.works_again()
-            await at.say("Did it work?")
-            await at.say("Really?")
-            assert results_told(at.chat.model).count(PAID) == 1
-
-    in_office(scenario)
+async def test_the_model_is_told_of_a_lost_result_once() -> None:
+    office = Office()
+    async with office.page() as at:
+        await approve_while("append", office, at)
+        office.works_again()
+        await at.say("Did it work?")
+        await at.say("Really?")
+        assert results_told(at.chat.model).count(PAID) == 1
 
 
 # -- artifacts --------------------------------------------------------------------------------------------------------
 
 
-def test_the_conversation_is_read_while_the_artifact_service_fails() -> None:
-    async def scenario(office: Office) -> None:
-        async with office.page() as at:
-            await approve_while("artifacts", office, at)
-            assert (await at.chat.request("GET", "/messages")).status_code == 200
-
-    in_office(scenario)
+async def test_the_conversation_is_read_while_the_artifact_service_fails() -> None:
+    office = Office()
+    async with office.page() as at:
+        await approve_while("artifacts", office, at)
+        assert (await at.chat.request("GET", "/messages")).status_code == 200
 
 
-def test_the_chats_are_listed_while_the_artifact_service_fails() -> None:
-    async def scenario(office: Office) -> None:
-        async with office.page() as at:
-            await approve_while("artifacts", office, at)
-            assert (await at.chat.request_root("GET")).status_code == 200
-
-    in_office(scenario)
+async def test_the_chats_are_listed_while_the_artifact_service_fails() -> None:
+    office = Office()
+    async with office.page() as at:
+        await approve_while("artifacts", office, at)
+        assert (await at.chat.request_root("GET")).status_code == 200
 
 
-def test_an_answer_goes_on_while_the_artifact_service_fails() -> None:
-    async def scenario(office: Office) -> None:
-        async with office.page() as at:
-            answer = await approve_while("artifacts", office, at)
-            assert answer.text == "Paid."
-            assert not answer.of_type("error")
-
-    in_office(scenario)
+async def test_an_answer_goes_on_while_the_artifact_service_fails() -> None:
+    office = Office()
+    async with office.page() as at:
+        answer = await approve_while("artifacts", office, at)
+        assert answer.text == "Paid."
+        assert not answer.of_type("error")

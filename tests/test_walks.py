@@ -1,4 +1,4 @@
-"""The walks through the code lead through files and functions that exist."""
+"""The walks through the code lead through files and functions that exist, and no page names a file that is gone."""
 
 import ast
 import re
@@ -11,6 +11,7 @@ import pytest
 ROOT = Path(__file__).parent.parent
 PACKAGE = ROOT / "src" / "adk_stream_protocol"
 PAGES = sorted((ROOT / "docs" / "contributing").glob("*.md"))
+EVERY_PAGE = sorted([*(ROOT / "docs").rglob("*.md"), *ROOT.glob("*.md")])
 HOP = re.compile(r"`([\w/]+\.py):([\w.]+)`")
 
 
@@ -49,3 +50,12 @@ def test_an_approval_in_request_mode_goes_through_at_most_14_files() -> None:
     page = (ROOT / "docs" / "contributing" / "walks.md").read_text()
     walk = page.split("## An approval in request mode")[1].split("\n## ")[0]
     assert len({file for file, _ in HOP.findall(walk)}) <= 14
+
+
+@pytest.mark.parametrize("page", EVERY_PAGE, ids=lambda page: str(page.relative_to(ROOT)))
+def test_no_page_names_a_file_that_is_gone(page: Path) -> None:
+    text = page.read_text()
+    for path in re.findall(r"`((?:[a-z_]+/)+\w+\.py)\b", text):
+        assert (PACKAGE / path).exists() or (ROOT / path).exists(), path
+    for link in re.findall(r"\]\(([^)#\s:]+)(?:#[^)]*)?\)", text):
+        assert (page.parent / link).exists(), link

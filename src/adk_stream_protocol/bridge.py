@@ -8,7 +8,7 @@ from starlette.responses import Response
 
 from .adk.calls.gate import ApprovalGate
 from .adk.calls.policy import ApprovalPolicy
-from .adk.runner import AgentLike, build_runner
+from .adk.runner import AgentLike, RunnerOptions, build_runner
 from .adk.translate.translators import Translators
 from .chat.hooks import Prepare, UserId
 from .chat.listing import ChatSummary
@@ -85,14 +85,13 @@ class ChatBridge:
         )
         opened = open_store(store)
         gate = ApprovalGate(opened, settings.policy, settings.limits.lease_s)
-        runner = build_runner(
-            agent,
+        options = RunnerOptions(
             app_name=app_name,
             session_service=session_service,
             artifact_service=artifact_service,
             memory_service=memory_service,
-            gate=gate,
         )
+        runner = build_runner(agent, options, gate)
         close_last: list[Close] = []
         if runner is not agent:
             close_last.append(runner.close)

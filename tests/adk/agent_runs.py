@@ -26,7 +26,7 @@ from adk_stream_protocol.adk.calls.gate import ApprovalGate
 from adk_stream_protocol.adk.calls.leased_chat import LeasedChat
 from adk_stream_protocol.adk.calls.policy import ApprovalPolicy
 from adk_stream_protocol.adk.failures import public_failure_text
-from adk_stream_protocol.adk.runner import build_runner
+from adk_stream_protocol.adk.runner import RunnerOptions, build_runner
 from adk_stream_protocol.adk.translate.translator import Translator
 from adk_stream_protocol.protocol.call_record import CallKey, CallRecord, ChatKey
 from adk_stream_protocol.protocol.chunks import AnyChunk, SdkVersion
@@ -137,9 +137,7 @@ def run(
     app = App(name="app", root_agent=agent, plugins=list(plugins), resumability_config=resumable)
     store = MemoryStore(clock=lambda: 0)
     gate = ApprovalGate(store, ApprovalPolicy(), lease_s=10)
-    runner = build_runner(
-        app, app_name=None, session_service=None, artifact_service=None, memory_service=None, gate=gate
-    )
+    runner = build_runner(app, RunnerOptions(), gate)
     chat = ChatKey("app", "ann", "chat")
     gate.begin_run(LeasedChat.taken(Lease(chat, "run"), Snapshot([], 0)))
     events: list[Event] = []

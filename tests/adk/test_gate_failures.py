@@ -19,7 +19,7 @@ from adk_stream_protocol.protocol.call_record import CallRecord, ChatKey, State
 from adk_stream_protocol.store.base import Acquired, Lease, Snapshot
 from adk_stream_protocol.store.memory import MemoryStore
 from adk_stream_protocol.testing import ScriptedModel, call
-from support.conversations import Endless, asked_parts, run, until
+from support.conversations import Endless, asked_parts, until
 from support.pages import Page, Till, page, results_told
 from support.records import read_whole
 
@@ -282,29 +282,26 @@ async def test_of_a_tool_that_needs_no_approval_no_failure_is_recorded(
 
 
 @pytest.mark.parametrize("grace_s", [5, 0], ids=["in time", "after the run was given up"])
-def test_a_tool_that_is_stopped_has_an_unknown_outcome_and_never_runs_again(
+async def test_a_tool_that_is_stopped_has_an_unknown_outcome_and_never_runs_again(
     grace_s: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(request_run, "_STOP_GRACE_S", grace_s)
 
-    async def scenario() -> None:
-        tool, store = Endless(), MemoryStore()
-        gated = FunctionTool(tool.endless, require_confirmation=True)
-        async with page([call("endless")], "Stopped.", tools=(gated,), record=store) as at:
-            await at.say("Work.")
-            at.decide("endless")
-            request = {"id": "c1", "messages": copy.deepcopy(at.messages), "messageId": at.messages[-1]["id"]}
-            answer = asyncio.create_task(at.chat.post(request))
-            await tool.started.wait()
-            await at.chat.stop()
-            stopped = await answer
-            assert stopped.types[-1] == "abort"
-            await until(lambda: tool.was_cancelled)
-            tool.started.clear()
-            again = await at.chat.post(request)
-            assert [chunk["errorText"] for chunk in again.of_type("tool-output-error")] == [UNKNOWN]
-            assert await states(store) == [State.UNKNOWN]
-            assert not tool.started.is_set()
-            assert not await lingers(at)
-
-    run(scenario)
+    tool, store = Endless(), MemoryStore()
+    gated = FunctionTool(tool.endless, require_confirmation=True)
+    async with page([call("endless")], "Stopped.", tools=(gated,), record=store) as at:
+        await at.say("Work.")
+        at.decide("endless")
+        request = {"id": "c1", "messages": copy.deepcopy(at.messages), "messageId": at.messages[-1]["id"]}
+        answer = asyncio.create_task(at.chat.post(request))
+        await tool.started.wait()
+        await at.chat.stop()
+        stopped = await answer
+        assert stopped.types[-1] == "abort"
+        await until(lambda: tool.was_cancelled)
+        tool.started.clear()
+        again = await at.chat.post(request)
+        assert [chunk["errorText"] for chunk in again.of_type("tool-output-error")] == [UNKNOWN]
+        assert await states(store) == [State.UNKNOWN]
+        assert not tool.started.is_set()
+        assert not await lingers(at)

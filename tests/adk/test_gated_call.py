@@ -10,7 +10,6 @@ from adk_stream_protocol.errors import StoreUnavailable
 from adk_stream_protocol.protocol.call_record import State
 from support.gated_calls import KEY, PAY, Gate, logged, stopped_while_the_store_is_busy
 from support.records import CHAT
-from support.virtual_time import run
 
 pytestmark = pytest.mark.virtual_time
 
@@ -233,17 +232,14 @@ async def test_the_end_of_a_call_that_another_run_has_is_unknown_here() -> None:
     assert (await gate.stored()).state is State.STARTED
 
 
-def test_a_result_is_written_again_until_the_store_is_back(caplog: pytest.LogCaptureFixture) -> None:
-    async def scenario() -> None:
-        gate = await Gate.opened()
-        call = await gate.started()
-        gate.store.failures = [ValueError(), StoreUnavailable(), ValueError(), ValueError(), ValueError()]
-        began = asyncio.get_running_loop().time()
-        assert await call.finish({"paid": 5}, {}) is None
-        assert asyncio.get_running_loop().time() - began == pytest.approx(3.75)
-        assert (await gate.stored()).state is State.DONE
-
-    run(scenario())
+async def test_a_result_is_written_again_until_the_store_is_back(caplog: pytest.LogCaptureFixture) -> None:
+    gate = await Gate.opened()
+    call = await gate.started()
+    gate.store.failures = [ValueError(), StoreUnavailable(), ValueError(), ValueError(), ValueError()]
+    began = asyncio.get_running_loop().time()
+    assert await call.finish({"paid": 5}, {}) is None
+    assert asyncio.get_running_loop().time() - began == pytest.approx(3.75)
+    assert (await gate.stored()).state is State.DONE
     failed = ["ValueError", "StoreUnavailable", "ValueError", "ValueError", "ValueError"]
     assert logged(caplog) == [f"the end of call 1 was not recorded: {name}" for name in failed]
 

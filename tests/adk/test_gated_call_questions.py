@@ -10,7 +10,6 @@ from adk_stream_protocol.errors import StoreUnavailable
 from adk_stream_protocol.protocol.call_record import CallRecord, State
 from support.gated_calls import KEY, PAY, Gate, logged, stopped_while_the_store_is_busy
 from support.records import CHAT
-from support.virtual_time import run
 
 pytestmark = pytest.mark.virtual_time
 
@@ -112,14 +111,11 @@ async def test_an_id_is_used_once() -> None:
 
 
 @pytest.mark.parametrize("at", ["read", "add"])
-def test_what_cannot_be_written_is_not_asked(at: str, caplog: pytest.LogCaptureFixture) -> None:
-    async def scenario() -> None:
-        gate = await Gate.opened()
-        gate.store.is_failing_reads, gate.store.failures = at == "read", [StoreUnavailable()]
-        assert await gate.call().ask(hint=None, approval_id=None) == DOWN
-        assert gate.leased.records == {}
-
-    run(scenario())
+async def test_what_cannot_be_written_is_not_asked(at: str, caplog: pytest.LogCaptureFixture) -> None:
+    gate = await Gate.opened()
+    gate.store.is_failing_reads, gate.store.failures = at == "read", [StoreUnavailable()]
+    assert await gate.call().ask(hint=None, approval_id=None) == DOWN
+    assert gate.leased.records == {}
     assert logged(caplog) == ["the store is down: call 1 of chat c1 was not run"]
 
 

@@ -13,7 +13,7 @@ from google.adk.sessions import InMemorySessionService
 from google.genai import types
 
 from support.fake_gemini_live import GEMINI_2_5, GEMINI_3, FakeGeminiLive, Service, WireSession
-from support.live_runs import live_run, play
+from support.live_runs import live_run
 
 # ADK sends what is typed to a 2.5 model in a way that google-genai would rather not have any more.
 pytestmark = pytest.mark.filterwarnings("ignore:The `session.send` method is deprecated:DeprecationWarning")
@@ -39,25 +39,21 @@ def answer(session: WireSession, said: str) -> None:
     session.turn_complete()
 
 
-def answers_to_hello(service: Service, name: str, last: str) -> list[str]:
+async def answers_to_hello(service: Service, name: str, last: str) -> list[str]:
     """What comes until the turn ends in which this line comes."""
-
-    async def talk() -> list[str]:
+    with FakeGeminiLive(service) as gemini:
         async with live_run(agent_on(gemini.live_model(name))) as run:
             run.write("Hello")
-            told = await run.until(last) + await run.until("turn_complete")
+            lines = await run.until(last) + await run.until("turn_complete")
             assert await run.rest() == []
-            return told
-
-    with FakeGeminiLive(service) as gemini:
-        return play(talk())
+            return lines
 
 
 # -- turns ------------------------------------------------------------------------------------------------------------
 
 
 @both_families
-def test_text_comes_in_pieces_and_then_whole(name: str) -> None:
+async def test_text_comes_in_pieces_and_then_whole(name: str) -> None:
     def service(session: WireSession) -> None:
         assert session.setup["model"] == f"models/{name}"
         assert session.setup["generationConfig"] == {"responseModalities": ["TEXT"]}
@@ -70,7 +66,7 @@ def test_text_comes_in_pieces_and_then_whole(name: str) -> None:
         session.turn_complete()
         assert session.expect_close() == 1000
 
-    assert answers_to_hello(service, name, "TEXT") == [
+    assert await answers_to_hello(service, name, "TEXT") == [
         "thought Hm. ",
         "THOUGHT Hm. ",
         "text Good ",
@@ -88,14 +84,14 @@ def test_text_comes_in_pieces_and_then_whole(name: str) -> None:
         (GEMINI_3, [PAY, PAID, "text Paid.", "TEXT Paid.", "turn_complete"]),
     ],
 )
-def test_call_is_made_and_its_response_sent(name: str, told: list[str]) -> None:
+async def test_call_is_made_and_its_response_sent(name: str, told: list[str]) -> None:
     def service(session: WireSession) -> None:
         session.expect_text()
         session.call("pay", {"amount": 1}, "call-1")
         assert session.expect_responses() == [{"id": "call-1", "name": "pay", "response": {"paid": 1}}]
         answer(session, "Paid.")
 
-    assert answers_to_hello(service, name, "TEXT") == told
+    assert await answers_to_hello(service, name, "TEXT") == told
 
 
 @pytest.mark.parametrize(
@@ -105,7 +101,9 @@ def test_call_is_made_and_its_response_sent(name: str, told: list[str]) -> None:
         (GEMINI_3, [PAY, PAID, PAY, PAID], 2),
     ],
 )
-def test_only_2_5_has_the_calls_of_several_messages_made_together(name: str, told: list[str], messages: int) -> None:
+async def test_only_2_5_has_the_calls_of_several_messages_made_together(
+    name: str, told: list[str], messages: int
+) -> None:
     def service(session: WireSession) -> None:
         session.expect_text()
         for call_id in ("call-1", "call-2"):
@@ -117,12 +115,12 @@ def test_only_2_5_has_the_calls_of_several_messages_made_together(name: str, tol
             session.expect_responses()
         answer(session, "Paid.")
 
-    lines = answers_to_hello(service, name, "TEXT")
+    lines = await answers_to_hello(service, name, "TEXT")
     assert [line for line in lines if line.startswith(("call", "response"))] == told
 
 
 @both_families
-def test_cancelled_call_is_made_all_the_same(name: str) -> None:
+async def test_cancelled_call_is_made_all_the_same(name: str) -> None:
     """ADK does not know the message, so whoever asks a person has to look after this himself."""
 
     def service(session: WireSession) -> None:
@@ -132,7 +130,7 @@ def test_cancelled_call_is_made_all_the_same(name: str) -> None:
         assert session.expect_responses()[0]["response"] == {"paid": 1}
         answer(session, "Paid.")
 
-    lines = answers_to_hello(service, name, "TEXT")
+    lines = await answers_to_hello(service, name, "TEXT")
     assert lines[:2] == [PAY, PAID]
 
 
@@ -140,7 +138,7 @@ def test_cancelled_call_is_made_all_the_same(name: str) -> None:
     ("name", "heard"),
     [(GEMINI_2_5, ["hearing Good ", "hearing day", "heard Good day"]), (GEMINI_3, ["heard Good day"])],
 )
-def test_speech_and_voice_come_with_their_transcripts(name: str, heard: list[str]) -> None:
+async def test_speech_and_voice_come_with_their_transcripts(name: str, heard: list[str]) -> None:
     def service(session: WireSession) -> None:
         assert session.expect_audio() == b"\1\0\2\0"
         if session.family == "2.5":
@@ -154,26 +152,23 @@ def test_speech_and_voice_come_with_their_transcripts(name: str, heard: list[str
         session.generation_complete()
         session.turn_complete()
 
-    async def talk() -> None:
+    with FakeGeminiLive(service) as gemini:
         async with live_run(agent_on(gemini.live_model(name)), modality=AUDIO) as run:
             run.speak(b"\1\0\2\0")
             voice = ["audio 4 audio/pcm;rate=24000", "saying And ", "saying to you", "said And to you"]
             assert await run.until("turn_complete") == [*heard, *voice, "turn_complete"]
             assert await run.rest() == []
 
-    with FakeGeminiLive(service) as gemini:
-        play(talk())
-
 
 @both_families
-def test_signals_of_speech_reach_the_service(name: str) -> None:
+async def test_signals_of_speech_reach_the_service(name: str) -> None:
     def service(session: WireSession) -> None:
         assert session.expect("realtime_input") == {"activityStart": {}}
         assert session.expect("realtime_input") == {"activityEnd": {}}
         assert session.expect("realtime_input") == {"audioStreamEnd": True}
         answer(session, "Yes?")
 
-    async def talk() -> None:
+    with FakeGeminiLive(service) as gemini:
         async with live_run(agent_on(gemini.live_model(name))) as run:
             run.queue.send_activity_start()
             run.queue.send_activity_end()
@@ -181,12 +176,9 @@ def test_signals_of_speech_reach_the_service(name: str) -> None:
             await run.until("turn_complete")
             assert await run.rest() == []
 
-    with FakeGeminiLive(service) as gemini:
-        play(talk())
-
 
 @both_families
-def test_interruption_ends_what_was_said_so_far(name: str) -> None:
+async def test_interruption_ends_what_was_said_so_far(name: str) -> None:
     def service(session: WireSession) -> None:
         session.expect_text()
         session.text("Once upon ")
@@ -197,7 +189,7 @@ def test_interruption_ends_what_was_said_so_far(name: str) -> None:
         session.interrupted()
         session.turn_complete()
 
-    assert answers_to_hello(service, name, "interrupted") == [
+    assert await answers_to_hello(service, name, "interrupted") == [
         "text Once upon ",
         "TEXT Once upon  + interrupted",
         "turn_complete",
@@ -212,7 +204,7 @@ def test_interruption_ends_what_was_said_so_far(name: str) -> None:
 # -- history ----------------------------------------------------------------------------------------------------------
 
 
-def two_runs(name: str, session_id: str | None) -> tuple[WireSession, list[dict[str, Any]]]:
+async def two_runs(name: str, session_id: str | None) -> tuple[WireSession, list[dict[str, Any]]]:
     """The second run's session, and the history that ADK sent in it."""
     histories: list[dict[str, Any]] = []
 
@@ -224,7 +216,7 @@ def two_runs(name: str, session_id: str | None) -> tuple[WireSession, list[dict[
         session.expect_text()
         answer(session, "Good day.")
 
-    async def talk() -> None:
+    with FakeGeminiLive(service) as gemini:
         sessions = InMemorySessionService()
         async with live_run(agent_on(gemini.live_model(name)), sessions=sessions) as run:
             run.write("Hello")
@@ -233,15 +225,12 @@ def two_runs(name: str, session_id: str | None) -> tuple[WireSession, list[dict[
             await run.rest()
         async with live_run(agent_on(gemini.live_model(name)), sessions=sessions) as run:
             assert await run.rest() == []
-
-    with FakeGeminiLive(service) as gemini:
-        play(talk())
     return gemini.sessions[1], histories
 
 
 @both_families
-def test_new_run_begins_with_the_history(name: str) -> None:
-    session, histories = two_runs(name, None)
+async def test_new_run_begins_with_the_history(name: str) -> None:
+    session, histories = await two_runs(name, None)
     assert session.setup["historyConfig"] == {"initial_history_in_client_content": True}
     assert histories == [
         {
@@ -255,9 +244,9 @@ def test_new_run_begins_with_the_history(name: str) -> None:
 
 
 @both_families
-def test_session_id_of_the_service_makes_history_end_with_the_user(name: str) -> None:
+async def test_session_id_of_the_service_makes_history_end_with_the_user(name: str) -> None:
     """So the model would speak unprompted with each connection."""
-    session, histories = two_runs(name, "session-1")
+    session, histories = await two_runs(name, "session-1")
     (history,) = histories
     assert [turn["role"] for turn in history["turns"]] == ["user", "user"]
     quoted = history["turns"][1]["parts"][-1]["text"]

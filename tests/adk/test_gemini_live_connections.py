@@ -12,7 +12,7 @@ from google.genai.errors import APIError
 from websockets.exceptions import ConnectionClosedError
 
 from support.fake_gemini_live import GEMINI_2_5, GEMINI_3, FakeGeminiLive, WireSession
-from support.live_runs import live_run, play
+from support.live_runs import live_run
 
 # ADK sends what is typed to a 2.5 model in a way that google-genai would rather not have any more.
 pytestmark = pytest.mark.filterwarnings("ignore:The `session.send` method is deprecated:DeprecationWarning")
@@ -37,7 +37,7 @@ def end_of(session: WireSession, code: int) -> None:
 
 
 @both_families
-def test_go_away_leads_to_a_new_connection_with_the_handle(name: str) -> None:
+async def test_go_away_leads_to_a_new_connection_with_the_handle(name: str) -> None:
     def service(session: WireSession) -> None:
         session.expect_text()
         if session.number == 1:
@@ -47,7 +47,7 @@ def test_go_away_leads_to_a_new_connection_with_the_handle(name: str) -> None:
         else:
             answer(session, "Second.")
 
-    async def talk() -> None:
+    with FakeGeminiLive(service) as gemini:
         async with live_run(
             agent_on(gemini.live_model(name)), session_resumption=types.SessionResumptionConfig()
         ) as run:
@@ -59,15 +59,12 @@ def test_go_away_leads_to_a_new_connection_with_the_handle(name: str) -> None:
             run.write("Two")
             assert await run.until("turn_complete") == ["text Second.", "TEXT Second.", "turn_complete"]
             assert await run.rest() == []
-
-    with FakeGeminiLive(service) as gemini:
-        play(talk())
     assert [session.handle for session in gemini.sessions] == [None, "handle-1"]
 
 
 @both_families
 @pytest.mark.parametrize("code", [1000, 1006, 1011])
-def test_lost_connection_with_a_handle_is_opened_again_silently(name: str, code: int) -> None:
+async def test_lost_connection_with_a_handle_is_opened_again_silently(name: str, code: int) -> None:
     def service(session: WireSession) -> None:
         if session.number == 1:
             session.resumable("handle-1")
@@ -77,7 +74,7 @@ def test_lost_connection_with_a_handle_is_opened_again_silently(name: str, code:
         else:
             answer(session, "Whole.")
 
-    async def talk() -> None:
+    with FakeGeminiLive(service) as gemini:
         async with live_run(
             agent_on(gemini.live_model(name)), session_resumption=types.SessionResumptionConfig()
         ) as run:
@@ -90,36 +87,30 @@ def test_lost_connection_with_a_handle_is_opened_again_silently(name: str, code:
                 "turn_complete",
             ]
             assert await run.rest() == []
-
-    with FakeGeminiLive(service) as gemini:
-        play(talk())
     assert [session.handle for session in gemini.sessions] == [None, "handle-1"]
 
 
 @pytest.mark.parametrize("code", [1000, 1006, 1008, 1011])
-def test_lost_connection_without_a_handle_ends_the_run(code: int) -> None:
+async def test_lost_connection_without_a_handle_ends_the_run(code: int) -> None:
     def service(session: WireSession) -> None:
         session.expect_text()
         session.text("Half a ")
         end_of(session, code)
 
-    async def talk() -> None:
+    with FakeGeminiLive(service) as gemini:
         async with live_run(agent_on(gemini.live_model())) as run:
             run.write("Hello")
             await run.until("text Half a ")
             if code == 1000:
                 assert await run.left() == []
-                return
-            with pytest.raises(APIError) as failed:
-                await run.left()
-            assert failed.value.code == code
-
-    with FakeGeminiLive(service) as gemini:
-        play(talk())
+            else:
+                with pytest.raises(APIError) as failed:
+                    await run.left()
+                assert failed.value.code == code
     assert len(gemini.sessions) == 1
 
 
-def test_connections_that_are_accepted_and_dropped_are_opened_again_without_end() -> None:
+async def test_connections_that_are_accepted_and_dropped_are_opened_again_without_end() -> None:
     """ADK counts only those that fail before they are accepted."""
     drops = 20
 
@@ -132,36 +123,30 @@ def test_connections_that_are_accepted_and_dropped_are_opened_again_without_end(
         else:
             answer(session, "At last.")
 
-    async def talk() -> None:
+    with FakeGeminiLive(service) as gemini:
         async with live_run(agent_on(gemini.live_model()), session_resumption=types.SessionResumptionConfig()) as run:
             assert "TEXT At last." in await run.until("turn_complete")
             assert await run.rest() == []
-
-    with FakeGeminiLive(service) as gemini:
-        play(talk())
     assert len(gemini.sessions) == drops + 1
 
 
-def test_connections_that_are_not_accepted_are_given_up_after_five() -> None:
+async def test_connections_that_are_not_accepted_are_given_up_after_five() -> None:
     def service(session: WireSession) -> None:
         if session.number == 1:
             session.resumable("handle-1")
         session.close(1011)
 
-    async def talk() -> None:
+    with FakeGeminiLive(service) as gemini:
         async with live_run(agent_on(gemini.live_model()), session_resumption=types.SessionResumptionConfig()) as run:
             with pytest.raises(APIError):
                 await run.left()
-
-    with FakeGeminiLive(service) as gemini:
-        play(talk())
     assert len(gemini.sessions) == 1 + 5
 
 
 # -- a tool that takes long -------------------------------------------------------------------------------------------
 
 
-def while_a_tool_waits(pings: int, **websocket_options: Any) -> list[str]:
+async def while_a_tool_waits(pings: int, **websocket_options: Any) -> list[str]:
     """What comes when the service says much while a tool waits, and then pings go to and fro as many times."""
     waiting = threading.Event()
     go_on = asyncio.Event()
@@ -187,7 +172,8 @@ def while_a_tool_waits(pings: int, **websocket_options: Any) -> list[str]:
         session.expect_responses()
         session.turn_complete()
 
-    async def talk() -> list[str]:
+    with FakeGeminiLive(service) as gemini:
+        model = gemini.live_model(ping_interval=0.05, ping_timeout=1, **websocket_options)
         async with live_run(agent_on(model, ask)) as run:
             run.write("Ask somebody")
             await run.until("turn_complete")
@@ -195,18 +181,14 @@ def while_a_tool_waits(pings: int, **websocket_options: Any) -> list[str]:
             assert await run.rest() == []
             return lines
 
-    with FakeGeminiLive(service) as gemini:
-        model = gemini.live_model(ping_interval=0.05, ping_timeout=1, **websocket_options)
-        return play(talk())
 
-
-def test_blocking_tool_costs_the_connection_when_the_service_goes_on_talking() -> None:
+async def test_blocking_tool_costs_the_connection_when_the_service_goes_on_talking() -> None:
     """The client holds 16 messages and then reads no more, so that it misses the answer to its own ping."""
     # Which of them depends on whether ADK's sender or its receiver comes first.
     with pytest.raises((APIError, ConnectionClosedError), match=r"1011.* keepalive ping timeout"):
-        while_a_tool_waits(5)
+        await while_a_tool_waits(5)
 
 
-def test_blocking_tool_is_harmless_where_the_client_may_hold_any_number_of_messages() -> None:
-    lines = while_a_tool_waits(5, max_queue=None)
+async def test_blocking_tool_is_harmless_where_the_client_may_hold_any_number_of_messages() -> None:
+    lines = await while_a_tool_waits(5, max_queue=None)
     assert len([line for line in lines if line.startswith("text ")]) == 40

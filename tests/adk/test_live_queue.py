@@ -3,7 +3,6 @@
 import asyncio
 import gc
 import tracemalloc
-from collections.abc import Callable, Coroutine
 from contextlib import aclosing
 from typing import Any
 
@@ -18,20 +17,11 @@ from websockets.exceptions import ConnectionClosedError
 
 from adk_stream_protocol.adk.live.input_queue import INPUT_RATE, LiveInput
 from adk_stream_protocol.testing import LiveSession, ScriptedLiveModel
-from support.virtual_time import run
 
 pytestmark = pytest.mark.virtual_time
 
 TENTH_S = INPUT_RATE // 10 * 2
 """Bytes of a tenth of a second."""
-
-
-def play(scenario: Callable[[], Coroutine[Any, Any, None]]) -> None:
-    async def bounded() -> None:
-        async with asyncio.timeout(10_000):
-            await scenario()
-
-    run(bounded())
 
 
 def voice(number: int, size: int = TENTH_S) -> bytes:

@@ -23,7 +23,6 @@ from support.conversations import (
     conversation,
     hanging,
     other_tasks,
-    run,
 )
 from support.pages import Clock
 
@@ -220,25 +219,22 @@ class BrokenService(InMemorySessionService):
         return await super().append_event(session, event)
 
 
-def test_a_store_that_fails_at_the_end_of_a_stopped_run_does_not_keep_the_stream_open(
+async def test_a_store_that_fails_at_the_end_of_a_stopped_run_does_not_keep_the_stream_open(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    async def scenario() -> None:
-        service = BrokenService()
-        model, agent = hanging("Once", script=("Next.",))
-        async with conversation(agent=agent, session_service=service) as chat:
-            answer = asyncio.create_task(chat.say("A story."))
-            await model.hangs.wait()
-            service.fails = True
-            await chat.stop()
-            told = await answer
-            checked(told)
-            assert told.chunks[-1]["type"] in ("abort", "error")
-            assert "SECRET" not in told.raw
-            service.fails = False
-            assert (await chat.say("And now?")).text == "Next."
-
-    run(scenario)
+    service = BrokenService()
+    model, agent = hanging("Once", script=("Next.",))
+    async with conversation(agent=agent, session_service=service) as chat:
+        answer = asyncio.create_task(chat.say("A story."))
+        await model.hangs.wait()
+        service.fails = True
+        await chat.stop()
+        told = await answer
+        checked(told)
+        assert told.chunks[-1]["type"] in ("abort", "error")
+        assert "SECRET" not in told.raw
+        service.fails = False
+        assert (await chat.say("And now?")).text == "Next."
     assert "SECRET" not in "".join(r.getMessage() for r in caplog.records if r.name.startswith("adk_stream"))
 
 

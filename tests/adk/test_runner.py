@@ -18,12 +18,12 @@ from adk.agent_runs import pay
 from adk_stream_protocol import client_tool
 from adk_stream_protocol.adk.calls.gate import ApprovalGate
 from adk_stream_protocol.adk.calls.policy import ApprovalPolicy
-from adk_stream_protocol.adk.runner import build_runner, resumable
+from adk_stream_protocol.adk.runner import RunnerOptions, build_runner, resumable
 from adk_stream_protocol.errors import ConfigurationError
 from adk_stream_protocol.store.memory import MemoryStore
 from adk_stream_protocol.testing import ScriptedModel
 
-NO_SERVICES: dict[str, Any] = dict.fromkeys(("app_name", "session_service", "artifact_service", "memory_service"))
+NO_OPTIONS = RunnerOptions()
 
 
 def agent(*tools: Any, **fields: Any) -> LlmAgent:
@@ -35,7 +35,7 @@ def gate() -> ApprovalGate:
 
 
 def test_an_agent_gets_a_resumable_app_of_its_name_and_services_in_memory() -> None:
-    runner = build_runner(agent(), **NO_SERVICES, gate=gate())
+    runner = build_runner(agent(), NO_OPTIONS, gate())
     assert runner.app_name == "helper"
     assert isinstance(runner.session_service, InMemorySessionService)
     assert isinstance(runner.artifact_service, InMemoryArtifactService)
@@ -54,7 +54,7 @@ def test_an_agent_gets_a_resumable_app_of_its_name_and_services_in_memory() -> N
     ids=lambda root: type(root).__name__,
 )
 def test_any_root_that_an_app_takes_will_do(root: Any) -> None:
-    assert build_runner(root, **NO_SERVICES, gate=gate()).app_name == root.name
+    assert build_runner(root, NO_OPTIONS, gate()).app_name == root.name
 
 
 def test_given_names_and_services_are_used() -> None:
@@ -64,13 +64,13 @@ def test_given_names_and_services_are_used() -> None:
         "artifact_service": InMemoryArtifactService(),
         "memory_service": InMemoryMemoryService(),
     }
-    runner = build_runner(agent(), **given, gate=gate())
+    runner = build_runner(agent(), RunnerOptions(**given), gate())
     assert {name: getattr(runner, name) for name in given} == given
 
 
 def test_an_app_keeps_its_name_and_its_own_choices() -> None:
     app = App(name="shop", root_agent=agent())
-    runner = build_runner(app, **NO_SERVICES, gate=gate())
+    runner = build_runner(app, NO_OPTIONS, gate())
     assert runner.agent is app.root_agent
     assert runner.app_name == "shop"
     assert runner.resumability_config is None
@@ -79,7 +79,7 @@ def test_an_app_keeps_its_name_and_its_own_choices() -> None:
 def test_the_gate_stands_before_the_plugins_of_an_app_and_the_app_itself_stays_as_it_was() -> None:
     own, first = BasePlugin(name="own"), gate()
     app = App(name="shop", root_agent=agent(), plugins=[own])
-    runner = build_runner(app, **NO_SERVICES, gate=first)
+    runner = build_runner(app, NO_OPTIONS, first)
     assert runner.plugin_manager.plugins == [first, own]
     assert app.plugins == [own]
 
@@ -88,16 +88,16 @@ def test_the_gate_stands_before_the_plugins_of_a_runner() -> None:
     own, first = BasePlugin(name="own"), gate()
     app = App(name="shop", root_agent=agent(), plugins=[own])
     runner = Runner(app=app, session_service=InMemorySessionService())
-    build_runner(runner, **NO_SERVICES, gate=first)
+    build_runner(runner, NO_OPTIONS, first)
     assert runner.plugin_manager.plugins == [first, own]
 
 
 def test_a_runner_has_one_bridge_but_an_app_may_have_several() -> None:
     app = App(name="shop", root_agent=agent())
-    runner = build_runner(app, **NO_SERVICES, gate=gate())
-    build_runner(app, **NO_SERVICES, gate=gate())
+    runner = build_runner(app, NO_OPTIONS, gate())
+    build_runner(app, NO_OPTIONS, gate())
     with pytest.raises(ConfigurationError, match="a Runner of its own"):
-        build_runner(runner, **NO_SERVICES, gate=gate())
+        build_runner(runner, NO_OPTIONS, gate())
 
 
 WAITING = {
@@ -119,8 +119,8 @@ def test_tools_that_wait_need_an_app_that_can_go_on(kind: str, wrapped: type, de
         return app if wrapped is App else Runner(app=app, session_service=InMemorySessionService())
 
     with pytest.raises(ConfigurationError, match=r"'pay' waits for an answer.*is_resumable=True"):
-        build_runner(given(None), **NO_SERVICES, gate=gate())
-    runner = build_runner(given(resumable()), **NO_SERVICES, gate=gate())
+        build_runner(given(None), NO_OPTIONS, gate())
+    runner = build_runner(given(resumable()), NO_OPTIONS, gate())
     assert runner.resumability_config is not None
 
 
@@ -184,7 +184,7 @@ def test_a_workflow_node_that_waits_is_refused_by_its_name(place: str, wrapped: 
     if wrapped == "Runner":
         given = Runner(app=given, session_service=InMemorySessionService())
     with pytest.raises(ConfigurationError, match=rf"The workflow node '{name}' waits .*tools of an LlmAgent"):
-        build_runner(given, **NO_SERVICES, gate=gate())
+        build_runner(given, NO_OPTIONS, gate())
 
 
 @pytest.mark.parametrize(
@@ -205,18 +205,18 @@ def test_a_workflow_node_that_waits_is_refused_by_its_name(place: str, wrapped: 
     ],
 )
 def test_other_nodes_are_taken(root: BaseNode) -> None:
-    build_runner(root, **NO_SERVICES, gate=gate())
+    build_runner(root, NO_OPTIONS, gate())
 
 
 def test_what_stands_above_an_agent_is_not_its_own() -> None:
     below = agent()
     LlmAgent(name="above", sub_agents=[below], tools=[CONFIRMED])
-    build_runner(below, **NO_SERVICES, gate=gate())
+    build_runner(below, NO_OPTIONS, gate())
 
 
 def test_a_runner_is_used_as_it_is() -> None:
     runner = Runner(app_name="shop", agent=agent(), session_service=InMemorySessionService())
-    assert build_runner(runner, **NO_SERVICES, gate=gate()) is runner
+    assert build_runner(runner, NO_OPTIONS, gate()) is runner
 
 
 @pytest.mark.parametrize(
@@ -232,9 +232,9 @@ def test_a_runner_is_used_as_it_is() -> None:
 def test_a_runner_with_anything_beside_it_is_refused(beside: dict[str, Any]) -> None:
     runner = Runner(app_name="shop", agent=agent(), session_service=InMemorySessionService())
     with pytest.raises(ConfigurationError, match="brings its own"):
-        build_runner(runner, **{**NO_SERVICES, **beside}, gate=gate())
+        build_runner(runner, RunnerOptions(**beside), gate())
 
 
 def test_something_else_is_refused_by_its_type() -> None:
     with pytest.raises(ConfigurationError, match="not str"):
-        build_runner("helper", **NO_SERVICES, gate=gate())  # pyright: ignore[reportArgumentType]
+        build_runner("helper", NO_OPTIONS, gate())  # pyright: ignore[reportArgumentType]

@@ -10,7 +10,6 @@ from google.adk.workflow import Workflow, node
 
 from adk_stream_protocol import client_tool
 from adk_stream_protocol.testing import Answer
-from support.conversations import run
 from support.pages import Till, page
 
 REFUSED = {
@@ -65,18 +64,15 @@ async def test_other_tools_run_in_a_node(gated: Any) -> None:
     assert (till.paid, results) == ([5], [{"paid": 5}])
 
 
-def test_a_node_that_asks_by_itself_ends_the_run_and_opens_no_question(caplog: pytest.LogCaptureFixture) -> None:
-    async def scenario() -> None:
-        def asks(tool_context: ToolContext, amount: int) -> None:
-            """Asks."""
-            tool_context.request_confirmation(hint="Sure?")
+async def test_a_node_that_asks_by_itself_ends_the_run_and_opens_no_question(caplog: pytest.LogCaptureFixture) -> None:
+    def asks(tool_context: ToolContext, amount: int) -> None:
+        """Asks."""
+        tool_context.request_confirmation(hint="Sure?")
 
-        answer, events = await made_in_a_flow(FunctionTool(asks), [])
-        assert answer.types == ["start", "error"]
-        assert [call.name for event in events for call in event.get_function_calls()] == []
-        assert [event.long_running_tool_ids for event in events if event.long_running_tool_ids] == []
-        assert "WORKFLOW_NODE_ASKS" in [event.error_code for event in events]
-
-    run(scenario)
+    answer, events = await made_in_a_flow(FunctionTool(asks), [])
+    assert answer.types == ["start", "error"]
+    assert [call.name for event in events for call in event.get_function_calls()] == []
+    assert [event.long_running_tool_ids for event in events if event.long_running_tool_ids] == []
+    assert "WORKFLOW_NODE_ASKS" in [event.error_code for event in events]
     logged = [entry.getMessage() for entry in caplog.records if entry.levelno >= logging.ERROR]
     assert logged == ["a workflow node asked for approval: put its tool into an LlmAgent"]

@@ -93,23 +93,20 @@ def test_the_cookie_is_set_once_and_anew_where_it_is_not_ours() -> None:
     assert visit(app, thrice) == [True, False, True]
 
 
-def test_visitors_of_the_page_each_have_chats_of_their_own() -> None:
+async def test_visitors_of_the_page_each_have_chats_of_their_own() -> None:
     identity = LoopbackIdentity()
     bridge = bridge_with("For one.", "For the same.", "For another.", user_id=identity)
     app = build_server(bridge, identity, loopback_only=True)
 
-    async def scenario() -> None:
-        async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://localhost") as browser:
-            cookies = []
-            for _ in range(2):
-                cookies.append((await browser.get("/")).cookies[COOKIE])
-                browser.cookies.clear()
-        one, another = ({"cookie": f"{COOKIE}={cookie}"} for cookie in cookies)
-        await ChatClient(app, chat_id="shared", headers=one).send("first")
-        await ChatClient(app, chat_id="shared", headers=one).send("second")
-        await ChatClient(app, chat_id="shared", headers=another).send("third")
-
-    asyncio.run(scenario())
+    async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://localhost") as browser:
+        cookies = []
+        for _ in range(2):
+            cookies.append((await browser.get("/")).cookies[COOKIE])
+            browser.cookies.clear()
+    one, another = ({"cookie": f"{COOKIE}={cookie}"} for cookie in cookies)
+    await ChatClient(app, chat_id="shared", headers=one).send("first")
+    await ChatClient(app, chat_id="shared", headers=one).send("second")
+    await ChatClient(app, chat_id="shared", headers=another).send("third")
     seen = [
         [part.text for content in request.contents for part in content.parts or ()]
         for request in model_of(bridge).requests

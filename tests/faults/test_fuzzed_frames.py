@@ -14,9 +14,10 @@ from adk_stream_protocol import Limits, client_tool
 from adk_stream_protocol.errors import MalformedRequest
 from adk_stream_protocol.protocol.frames import decode_frame
 from faults.fuzzing import ODD_VALUES, RAW_VALUES, garble, mutate, random_json
+from support import virtual_time
 from support.apps import figure
 from support.live_client import LiveClient
-from transports.live_apps import answers_for_ever, live_app, ping, play
+from transports.live_apps import answers_for_ever, live_app, ping
 
 FRAMES = 10_000
 SETTLED_S = 0.001  # of a time in which whatever can happen has happened before any of it goes by
@@ -183,7 +184,7 @@ def test_ten_thousand_frames_do_no_harm(caplog: pytest.LogCaptureFixture, capsys
         outcomes.update(fuzzing.outcomes)
 
     for seed in range(figure(FRAMES) // on_each_socket):
-        play(lambda seed=seed: scenario(seed))
+        virtual_time.run(scenario(seed))
     assert min(outcomes["malformed"], outcomes["taken"]) > figure(FRAMES) // 10
     ours = [record for record in caplog.records if record.name.startswith(("adk_stream_protocol", "asyncio"))]
     assert [record.getMessage() for record in ours if record.levelno >= logging.WARNING or record.exc_info] == []

@@ -10,7 +10,7 @@ from google.adk.events import Event
 from google.genai import types
 
 from adk_stream_protocol.testing import ChatClient
-from support.apps import app_of, bridge_with, figure, model_of
+from support.apps import app_of, bridge_with, figure, model_of, runner_of
 
 HISTORIES = 10_000
 LAST = {"id": "m-last", "role": "user", "parts": [{"type": "text", "text": "And now?"}]}
@@ -54,7 +54,7 @@ def _part(random: Random) -> Any:
 async def test_a_rewritten_history_changes_nothing_that_the_model_is_asked() -> None:
     count = figure(HISTORIES)
     bridge = bridge_with(*["Fine."] * (count + 1))
-    app, runner = app_of(bridge), bridge._service._runner  # pyright: ignore
+    app, runner = app_of(bridge), runner_of(bridge)
 
     async def asked(number: int, told: list[Any]) -> str:
         chat_id = f"c{number}"

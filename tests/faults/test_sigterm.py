@@ -4,7 +4,7 @@ and known, or it still waits for its person."""
 import asyncio
 import json
 import os
-from collections.abc import AsyncGenerator, Callable, Coroutine
+from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
@@ -68,10 +68,6 @@ async def deploy(kind: str, folder: Path) -> AsyncGenerator[Deploy]:
             await store.aclose()
 
 
-def run(scenario: Callable[[], Coroutine[Any, Any, None]]) -> None:
-    asyncio.run(scenario())
-
-
 def outcomes(world: World) -> list[tuple[str, str | None]]:
     """What is recorded of each payment, and how it ended."""
     return [(str(record.state), run.end) for record, run in zip(world.records, world.runs, strict=True)]
@@ -82,58 +78,49 @@ def outcomes(world: World) -> list[tuple[str, str | None]]:
 
 @pytest.mark.figures
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_payment_that_somebody_reads_is_finished(kind: str, tmp_path: Path) -> None:
-    async def scenario() -> None:
-        async with deploy(kind, tmp_path) as at:
-            await at.tab.say("Pay 1.")
-            reading = asyncio.create_task(at.tab.decide(at.tab.part("pay"), approved=True))
+async def test_a_payment_that_somebody_reads_is_finished(kind: str, tmp_path: Path) -> None:
+    async with deploy(kind, tmp_path) as at:
+        await at.tab.say("Pay 1.")
+        reading = asyncio.create_task(at.tab.decide(at.tab.part("pay"), approved=True))
+        await at.payment_begins()
+        await at.replace_server()
+        read = await reading
+        assert read.status == 200
+        if kind == "uvicorn 1":  # which cuts its connections off after that second
+            at.seen.streams[at.seen.streams.index(read)] = replace(read, was_left=True)
+        world = await at.settled()
+        assert disagreements(world) == []
+        assert outcomes(world) == [("done", "returned")]
+
+
+@pytest.mark.figures
+@pytest.mark.parametrize("kind", KINDS)
+async def test_a_payment_that_nobody_reads_is_finished(kind: str, tmp_path: Path) -> None:
+    async with deploy(kind, tmp_path) as at:
+        await at.tab.say("Pay 1.")
+        part, http = at.tab.part("pay"), at.deployment.app.http
+        body = answer_body("c1", at.tab.messages[-1]["id"], [approval_of(part)])
+        url = f"http://{at.server.address}/api/chat"
+        async with http.stream("POST", url, json=body, headers=USER) as answer:
+            assert answer.status_code == 200
             await at.payment_begins()
-            await at.replace_server()
-            read = await reading
-            assert read.status == 200
-            if kind == "uvicorn 1":  # which cuts its connections off after that second
-                at.seen.streams[at.seen.streams.index(read)] = replace(read, was_left=True)
-            world = await at.settled()
-            assert disagreements(world) == []
-            assert outcomes(world) == [("done", "returned")]
-
-    run(scenario)
+        await at.replace_server()
+        world = replace(await at.settled(), said=None)
+        assert disagreements(world) == []
+        assert outcomes(world) == [("done", "returned")]
 
 
 @pytest.mark.figures
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_payment_that_nobody_reads_is_finished(kind: str, tmp_path: Path) -> None:
-    async def scenario() -> None:
-        async with deploy(kind, tmp_path) as at:
-            await at.tab.say("Pay 1.")
-            part, http = at.tab.part("pay"), at.deployment.app.http
-            body = answer_body("c1", at.tab.messages[-1]["id"], [approval_of(part)])
-            url = f"http://{at.server.address}/api/chat"
-            async with http.stream("POST", url, json=body, headers=USER) as answer:
-                assert answer.status_code == 200
-                await at.payment_begins()
-            await at.replace_server()
-            world = replace(await at.settled(), said=None)
-            assert disagreements(world) == []
-            assert outcomes(world) == [("done", "returned")]
-
-    run(scenario)
-
-
-@pytest.mark.figures
-@pytest.mark.parametrize("kind", KINDS)
-def test_a_payment_that_waits_for_its_person_goes_on_waiting(kind: str, tmp_path: Path) -> None:
-    async def scenario() -> None:
-        async with deploy(kind, tmp_path) as at:
-            await at.tab.say("Pay 1.")
-            await at.replace_server()
-            await at.tab.reload()
-            await at.tab.decide(at.tab.questions[0], approved=True)
-            world = await at.settled()
-            assert disagreements(world) == []
-            assert outcomes(world) == [("done", "returned")]
-
-    run(scenario)
+async def test_a_payment_that_waits_for_its_person_goes_on_waiting(kind: str, tmp_path: Path) -> None:
+    async with deploy(kind, tmp_path) as at:
+        await at.tab.say("Pay 1.")
+        await at.replace_server()
+        await at.tab.reload()
+        await at.tab.decide(at.tab.questions[0], approved=True)
+        world = await at.settled()
+        assert disagreements(world) == []
+        assert outcomes(world) == [("done", "returned")]
 
 
 # -- live mode --------------------------------------------------------------------------------------------------------
@@ -185,42 +172,36 @@ async def asked_live(at: Deploy) -> AsyncGenerator[tuple[Socket, dict[str, Any]]
 
 @pytest.mark.figures
 @pytest.mark.parametrize("kind", KINDS)
-def test_an_approval_that_waits_in_a_live_session_goes_on_waiting(kind: str, tmp_path: Path) -> None:
-    async def scenario() -> None:
-        async with deploy(kind, tmp_path) as at:
-            async with asked_live(at) as (live, _):
-                at.server.terminate()
-                await live.rest()
-            await at.server.ended()
-            await at.server.start()
-            (record,) = (await at.seen.store.read(at.seen.chat)).records
-            assert str(record.state) == "pending"
-            await at.tab.reload()
-            (question,) = at.tab.questions
-            await at.tab.decide(question, approved=True)
-            world = await at.settled()
-            assert disagreements(world) == []
-            assert outcomes(world) == [("done", "returned")]
-
-    run(scenario)
+async def test_an_approval_that_waits_in_a_live_session_goes_on_waiting(kind: str, tmp_path: Path) -> None:
+    async with deploy(kind, tmp_path) as at:
+        async with asked_live(at) as (live, _):
+            at.server.terminate()
+            await live.rest()
+        await at.server.ended()
+        await at.server.start()
+        (record,) = (await at.seen.store.read(at.seen.chat)).records
+        assert str(record.state) == "pending"
+        await at.tab.reload()
+        (question,) = at.tab.questions
+        await at.tab.decide(question, approved=True)
+        world = await at.settled()
+        assert disagreements(world) == []
+        assert outcomes(world) == [("done", "returned")]
 
 
 @pytest.mark.figures
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_payment_of_a_live_session_is_finished(kind: str, tmp_path: Path) -> None:
-    async def scenario() -> None:
-        async with deploy(kind, tmp_path) as at:
-            async with asked_live(at) as (live, part):
-                message_id = live.chunks[0]["messageId"]
-                message = answer_body("c1", message_id, [approval_of(part)])["messages"][0]
-                await live.send(message, messageId=message_id)
-                await at.payment_begins()
-                at.server.terminate()
-                await live.rest()
-            await at.server.ended()
-            await at.server.start()
-            world = replace(await at.settled(), said=None)
-            assert disagreements(world) == []
-            assert outcomes(world) == [("done", "returned")]
-
-    run(scenario)
+async def test_a_payment_of_a_live_session_is_finished(kind: str, tmp_path: Path) -> None:
+    async with deploy(kind, tmp_path) as at:
+        async with asked_live(at) as (live, part):
+            message_id = live.chunks[0]["messageId"]
+            message = answer_body("c1", message_id, [approval_of(part)])["messages"][0]
+            await live.send(message, messageId=message_id)
+            await at.payment_begins()
+            at.server.terminate()
+            await live.rest()
+        await at.server.ended()
+        await at.server.start()
+        world = replace(await at.settled(), said=None)
+        assert disagreements(world) == []
+        assert outcomes(world) == [("done", "returned")]

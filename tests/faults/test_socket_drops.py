@@ -18,9 +18,10 @@ from adk_stream_protocol import Limits, client_tool
 from adk_stream_protocol.protocol.call_record import ChatKey, State
 from adk_stream_protocol.store.memory import MemoryStore
 from adk_stream_protocol.testing import Answer, ScriptedLiveModel
+from support import virtual_time
 from support.apps import figure
 from support.live_client import LiveClient, decisions, live_socket, outputs
-from transports.live_apps import LiveApp, live_app, play
+from transports.live_apps import LiveApp, live_app
 
 pytestmark = pytest.mark.virtual_time
 
@@ -257,7 +258,7 @@ def test_a_conversation_on_a_bad_line_is_that_of_a_good_one(capsys: pytest.Captu
 
     while drops < figure(DROPS):
         try:
-            play(scenario)
+            virtual_time.run(scenario())
         except BaseException as error:
             error.add_note(f"seed {seed}")
             raise

@@ -15,7 +15,7 @@ from pydantic import PrivateAttr
 from starlette.types import ASGIApp
 
 from adk_stream_protocol import ChatBridge
-from support.apps import app_of, figure, user_of
+from support.apps import app_of, figure, runner_of, user_of
 from support.asgi import exchange
 from support.conversations import other_tasks
 
@@ -65,7 +65,7 @@ class StopButton:
 async def test_a_fast_model_is_stopped_for_good_within_a_hundred_chunks() -> None:
     model, random = EndlessModel(), Random(3)
     bridge = ChatBridge(LlmAgent(name="helper", model=model), user_id=user_of)
-    app, service = app_of(bridge), bridge._service._runner.session_service  # pyright: ignore
+    app, service = app_of(bridge), runner_of(bridge).session_service
     ours = other_tasks()
     for number in range(figure(STOPS)):
         chat_id = f"c{number}"

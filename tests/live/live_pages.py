@@ -3,7 +3,7 @@
 import asyncio
 import copy
 import itertools
-from collections.abc import AsyncGenerator, Callable, Coroutine, Mapping
+from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -21,7 +21,6 @@ from adk_stream_protocol.protocol.call_record import CallRecord, ChatKey
 from adk_stream_protocol.store.base import Store
 from adk_stream_protocol.store.memory import MemoryStore
 from adk_stream_protocol.testing import Answer, ScriptedLiveModel
-from support import virtual_time
 from support.apps import app_of, user_of
 from support.conversations import Conversation, asked_parts, end_soon, other_tasks
 from support.live_client import LiveClient, live_socket
@@ -42,16 +41,6 @@ EXPIRED = {"error": "This call was not run: it expired, no answer came in time."
 SUPERSEDED = {
     "error": "This call was not run: the user denied it. Reason: superseded: the user wrote something else instead"
 }
-
-
-def play(scenario: Callable[[], Coroutine[Any, Any, None]]) -> None:
-    """In a time of its own, in which deadlines and graces take no time, and what never comes is a failure at once."""
-
-    async def bounded() -> None:
-        async with asyncio.timeout(LONGER_THAN_ANY_TEST_S):
-            await scenario()
-
-    virtual_time.run(bounded())
 
 
 async def until(condition: Callable[[], object]) -> None:

@@ -71,9 +71,9 @@ TARGETS = {
     "approvals": Target(
         "adk_stream_protocol.protocol.call_record",
         [
-            "tests/protocol/test_approvals.py",
-            "tests/protocol/test_approvals_guards.py",
-            "tests/protocol/test_approvals_explored.py",
+            "tests/protocol/test_call_record.py",
+            "tests/protocol/test_call_record_guards.py",
+            "tests/protocol/test_call_record_explored.py",
         ],
     ),
     "digest": Target(
@@ -97,22 +97,26 @@ TARGETS = {
     "resumption": Target("adk_stream_protocol.adk.calls.resumption", ["tests/adk/test_resumption.py"]),
     "call_parts": Target(
         "adk_stream_protocol.adk.translate.call_parts",
-        ["tests/adk/test_call_parts.py", "tests/adk/test_tool_parts_results.py"],
+        ["tests/adk/test_call_parts.py", "tests/adk/test_call_parts_results.py"],
     ),
     "answers": Target(
         "adk_stream_protocol.chat.answers",
         [
-            "tests/test_chat_answers.py",
-            "tests/test_chat_outcomes.py",
-            "tests/test_answers_late.py",
-            "tests/test_answers_flow.py",
-            "tests/test_answers_forms.py",
+            "tests/chat/test_chat_answers.py",
+            "tests/adk/test_delivery.py",
+            "tests/chat/test_answers_late.py",
+            "tests/chat/test_answers_flow.py",
+            "tests/chat/test_answers_forms.py",
         ],
     ),
     "leases": Target(
         "adk_stream_protocol.chat.leases",
-        ["tests/test_leases.py", "tests/test_leases_kept.py", "tests/test_answers_runs.py"],
+        ["tests/chat/test_leases.py", "tests/chat/test_leases_kept.py", "tests/chat/test_answers_runs.py"],
     ),
+    "leased_calls": Target(
+        "adk_stream_protocol.chat.leased_calls", ["tests/chat/test_leases.py", "tests/chat/test_leased_calls.py"]
+    ),
+    "delivery": Target("adk_stream_protocol.adk.calls.delivery", ["tests/adk/test_delivery.py"]),
     "gate": Target("adk_stream_protocol.adk.calls.gate", GATE_TESTS),
     "gate_steps": Target("adk_stream_protocol.adk.calls.gate_steps", GATE_TESTS),
     "live_gate": Target("adk_stream_protocol.adk.calls.live_gate", GATE_TESTS),

@@ -80,27 +80,30 @@ EQUIVALENT: dict[str, dict[str, str]] = {
         "record.is_final)": ("Without a part there is no record; the condition is there for the type checker."),
     },
     "leases": {
-        "ChatLeases._put_in_order: list(leased.records.items()) -> (leased.records.items())": _NOT_CHANGED_MEANWHILE,
-        "ChatLeases._put_in_order: expire(lose(found, leased.now), leased.now) is not found -> True": (
-            "`advance` writes nothing where nothing moves; to ask first takes less time."
-        ),
         "ChatLeases.wait_for: continue -> pass": (
             "`begin` gives nothing while the chat runs, and the next look finds out why."
         ),
-        "ChatLeases.wait_for: chat not in self._runs -> True": (
+        "ChatLeases.wait_for: chat not in self._places -> True": (
             "Nobody here begins between the look and the end of `begin`."
         ),
         "ChatLeases.take_over: asyncio.get_running_loop().time() >= give_up_at -> (asyncio.get_running_loop().time() "
         "> give_up_at)": ("No clock stands at the very end of a wait that long."),
-        "ChatLeases.end_run: self._leases.get(leased.key) is leased and not leased.leaves_calls -> (not "
-        "leased.leaves_calls)": ("The store refuses what is written without the lease."),
-        'ChatLeases.give_up: found is None or found.executor != "server" or found.state not in (State.APPROVED, '
+        'ChatLeases._lose: name="adk-stream lost run" -> **{}': _FOR_READERS,
+        "ChatLeases._lose: \"adk-stream lost run\" -> ('adk-stream lost runmutant')": _FOR_READERS,
+    },
+    "leased_calls": {
+        "LeasedCalls.clean_up_lost: list(leased.records.items()) -> (leased.records.items())": _NOT_CHANGED_MEANWHILE,
+        "LeasedCalls.clean_up_lost: expire(lose(found, leased.now), leased.now) is not found -> True": (
+            "`advance` writes nothing where nothing moves; to ask first takes less time."
+        ),
+        "LeasedCalls.take_back: refuse(leased.records[call], leased.now) is not leased.records[call] -> True": (
+            "`advance` writes nothing where nothing moves; to ask first takes less time."
+        ),
+        'LeasedCalls._give_up: found is None or found.executor != "server" or found.state not in (State.APPROVED, '
         "State.CLAIMED) -> (found is None or found.state not in (State.APPROVED, State.CLAIMED))": (
             "The table gives up calls of the server's alone."
         ),
-        "ChatLeases.give_up: None -> ('mutant')": _NO_SUCH_TOKEN,
-        'ChatLeases._lose: name="adk-stream lost run" -> **{}': _FOR_READERS,
-        "ChatLeases._lose: \"adk-stream lost run\" -> ('adk-stream lost runmutant')": _FOR_READERS,
+        "LeasedCalls._give_up: None -> ('mutant')": _NO_SUCH_TOKEN,
     },
     "gate_steps": {
         "record_result: dict(tool_context.actions.state_delta) -> (tool_context.actions.state_delta)": (

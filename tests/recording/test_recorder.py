@@ -198,7 +198,7 @@ def test_numbers_keys_and_words_stay_as_they_came(file: Path, recording: Recordi
     assert any("🎵" in line for line in lines[2:])
 
 
-def test_a_request_is_in_the_file_before_it_is_served(file: Path, recording: Recording) -> None:
+async def test_a_request_is_in_the_file_before_it_is_served(file: Path, recording: Recording) -> None:
     found: list[str] = []
 
     async def look(scope: Scope, receive: Receive, send: Send) -> None:
@@ -207,11 +207,8 @@ def test_a_request_is_in_the_file_before_it_is_served(file: Path, recording: Rec
                 assert len(lines_of(file)) == 1
         found.append(lines_of(file)[-1]["method"])
 
-    async def both() -> None:
-        await exchange(Recorder(look, recording, PREFIX), method="GET", path=PREFIX)
-        await exchange(Recorder(look, recording, PREFIX), method="POST", path=PREFIX, body=[b"[1,", b"2]"])
-
-    asyncio.run(both())
+    await exchange(Recorder(look, recording, PREFIX), method="GET", path=PREFIX)
+    await exchange(Recorder(look, recording, PREFIX), method="POST", path=PREFIX, body=[b"[1,", b"2]"])
     assert found == ["GET", "POST"]
     assert lines_of(file)[-1]["body"] == [1, 2]
 
@@ -296,19 +293,16 @@ def test_a_recording_of_nothing_leaves_no_file(file: Path) -> None:
     assert not file.exists()
 
 
-def test_the_page_about_recordings_names_the_fields_that_are_written(file: Path, recording: Recording) -> None:
+async def test_the_page_about_recordings_names_the_fields_that_are_written(file: Path, recording: Recording) -> None:
     app = recorded_server(recording, "Hello there.")
 
-    async def all_kinds() -> None:
-        await ChatClient(app).post(turn())
-        await ChatClient(app).post(b"{")
-        async with live_socket(app, headers={"host": "127.0.0.1"}) as client:
-            client.tell("ping")
-            client.send_frame("{")
-            client.send_frame(b"12")
-            await client.own("error", 2)
-
-    asyncio.run(all_kinds())
+    await ChatClient(app).post(turn())
+    await ChatClient(app).post(b"{")
+    async with live_socket(app, headers={"host": "127.0.0.1"}) as client:
+        client.tell("ping")
+        client.send_frame("{")
+        client.send_frame(b"12")
+        await client.own("error", 2)
     written = {name for line in lines_of(file) for name in line}
     documented = re.findall(r"^\| `(\w+)` \|", DOCUMENTED.read_text(), re.MULTILINE)
     assert sorted(documented) == sorted(written)

@@ -4,9 +4,8 @@ Four tools, one of each kind: `pay` runs here and is approved first, `balance` r
 browser, `locate` does so when the person agrees.
 """
 
-import asyncio
 import json
-from collections.abc import Callable, Coroutine, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from google.adk.agents import LlmAgent
@@ -198,7 +197,3 @@ def confirmation_of(part: Part, output: Any, **changes: Any) -> Part:
 PAID = {"paid": 1}
 PAYING: list[Reply] = [[call("pay", amount=1, to="Hanako")], "Paid."]
 NOT_BOOLEANS: list[Any] = ["yes", "true", "True", 1, 1.0, None, {}, {"approved": True}, [True], ""]
-
-
-def in_a_bank(scenario: Callable[[Bank], Coroutine[Any, Any, None]], *replies: Reply) -> None:
-    asyncio.run(scenario(Bank(*replies)))

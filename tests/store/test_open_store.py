@@ -13,7 +13,6 @@ from adk_stream_protocol.store.base import STORE_CONTRACT_VERSION, Store
 from adk_stream_protocol.store.memory import MemoryStore
 from adk_stream_protocol.store.sql import SqlStore
 from store.stores import CHAT, asked
-from support.conversations import run
 
 SQLITE = "sqlite+aiosqlite:///file.db"
 POSTGRES = "postgresql+asyncpg://user:password@host/database"
@@ -27,14 +26,11 @@ def test_memory_is_a_new_store_each_time() -> None:
     assert one is not other
 
 
-def test_a_url_is_a_store_in_that_database(tmp_path: Path) -> None:
-    async def scenario() -> None:
-        store = open_store(f"sqlite+aiosqlite:///{tmp_path}/chats.db")
-        assert await store.add(asked())
-        assert (await store.read(CHAT)).records == [asked()]
-        await store.aclose()
-
-    run(scenario)
+async def test_a_url_is_a_store_in_that_database(tmp_path: Path) -> None:
+    store = open_store(f"sqlite+aiosqlite:///{tmp_path}/chats.db")
+    assert await store.add(asked())
+    assert (await store.read(CHAT)).records == [asked()]
+    await store.aclose()
     assert (tmp_path / "chats.db").exists()
 
 

@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+import os
 import threading
 from collections.abc import Awaitable, Callable
 from pathlib import Path
@@ -16,7 +17,6 @@ from adk_stream_protocol.protocol.call_record import CallKey, decide
 from adk_stream_protocol.store.base import Lease, Store
 from adk_stream_protocol.store.sql import SqlStore
 from store.stores import CHAT, Clock, Stores, asked, postgres_connection
-from support.conversations import run
 from support.databases import own_server, postgres_url, shared_server
 
 EVERY_USE: list[Callable[[Store], Awaitable[Any]]] = [
@@ -45,8 +45,8 @@ async def assert_unavailable(store: Store) -> None:
         assert raised.value.__suppress_context__
 
 
-def test_a_stopped_postgresql_is_unavailable_until_it_is_back(caplog: pytest.LogCaptureFixture) -> None:
-    async def scenario(url: str) -> None:
+async def test_a_stopped_postgresql_is_unavailable_until_it_is_back(caplog: pytest.LogCaptureFixture) -> None:
+    with own_server() as server, server.database() as url:
         store = SqlStore(url)
         try:
             await store.add(asked(arguments={"card": "4242"}))
@@ -59,9 +59,6 @@ def test_a_stopped_postgresql_is_unavailable_until_it_is_back(caplog: pytest.Log
             assert await store.compare_and_set(found, decide(found, by="ann", approved=True, now=1.0))
         finally:
             await store.aclose()
-
-    with own_server() as server, server.database() as url:
-        run(lambda: scenario(url))
     said = {record.getMessage() for record in caplog.records if record.name.startswith("adk_stream_protocol")}
     assert said
     assert all(line.startswith("The store's database failed: ") for line in said)
@@ -89,16 +86,13 @@ async def test_a_broken_connection_is_replaced() -> None:
         pytest.param("sqlite+aiosqlite:////nowhere/hunter2/store.db", id="no folder"),
     ],
 )
-def test_a_database_that_is_not_there_is_unavailable_and_its_url_is_told_to_nobody(
+async def test_a_database_that_is_not_there_is_unavailable_and_its_url_is_told_to_nobody(
     url: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    async def scenario() -> None:
-        store = SqlStore(url)
-        with caplog.at_level(logging.DEBUG):
-            await assert_unavailable(store)
-        await store.aclose()
-
-    run(scenario)
+    store = SqlStore(url)
+    with caplog.at_level(logging.DEBUG):
+        await assert_unavailable(store)
+    await store.aclose()
     assert "hunter2" not in caplog.text
 
 
@@ -204,20 +198,20 @@ async def test_what_was_begun_comes_to_its_end_before_the_store_is_closed(databa
 def test_closing_leaves_no_thread_and_no_connection(databases: Stores) -> None:
     before = set(threading.enumerate())
 
-    async def scenario() -> None:
+    async def use() -> None:
         async with databases.open() as store:
             await asyncio.gather(*(store.read(CHAT) for _ in range(20)), *(store.acquire(CHAT, 1) for _ in range(20)))
             await store.aclose()  # and once more with the block
         if databases.url.startswith("postgresql"):
             await wait_until_nobody_is_connected(databases.url, "postgres")
 
-    run(scenario)
+    asyncio.run(use())  # a loop has threads of its own until it ends
     assert set(threading.enumerate()) == before
 
 
-def test_an_unused_store_opens_nothing(tmp_path: Path) -> None:
-    run(SqlStore(f"sqlite+aiosqlite:///{tmp_path}/store.db").aclose)
-    assert list(tmp_path.iterdir()) == []
+async def test_an_unused_store_opens_nothing(tmp_path: Path) -> None:
+    await SqlStore(f"sqlite+aiosqlite:///{tmp_path}/store.db").aclose()
+    assert os.listdir(tmp_path) == []
 
 
 async def test_its_tables_are_told_apart_from_all_others(databases: Stores) -> None:

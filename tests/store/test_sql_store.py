@@ -22,7 +22,7 @@ from adk_stream_protocol.protocol.call_record import CallRecord, NotAllowed, Sta
 from adk_stream_protocol.store.base import Lease, Store, advance
 from adk_stream_protocol.store.sql import SqlStore
 from store.stores import CHAT, Clock, Stores, asked, held, lease_of, postgres_connection
-from support.conversations import PATIENCE_S, run
+from support.conversations import PATIENCE_S
 from support.databases import postgres_url, sqlite_url
 
 # -- many workers -----------------------------------------------------------------------------------------------------
@@ -99,7 +99,7 @@ def test_processes_share_one_database(databases: Stores) -> None:
         assert worker.stdout.readline() == "ready\n"
         worker.stdin.write("go\n")
         worker.stdin.flush()
-        run(races)
+        asyncio.run(races())
     assert worker.returncode == 0
 
 

@@ -14,7 +14,6 @@ from sqlalchemy import make_url
 from adk_stream_protocol.store.base import Store
 from adk_stream_protocol.store.sql import SqlStore
 from store.stores import CHAT, OTHER_CHAT, Clock, Stores, asked, held, in_sqlite, lease_of, postgres_connection
-from support.conversations import run
 from support.databases import postgres_url
 
 _T = TypeVar("_T")
@@ -66,8 +65,8 @@ async def test_another_loop_has_all_of_the_store(stores: Stores, clock: Clock) -
         assert await lease_of(store) is not None  # closing the other one has not closed this one
 
 
-def test_another_loop_connects_when_it_has_to() -> None:
-    async def scenario(url: str) -> None:
+async def test_another_loop_connects_when_it_has_to() -> None:
+    with postgres_url() as url:
         store = SqlStore(url)
         lease = await held(store)
         async with postgres_connection(url) as looking:
@@ -85,9 +84,6 @@ def test_another_loop_connects_when_it_has_to() -> None:
             assert 2 <= await connections() <= 3
             await other.aclose()
         await store.aclose()
-
-    with postgres_url() as url:
-        run(lambda: scenario(url))
 
 
 async def test_another_loop_does_not_wait_for_the_connections_of_the_first(databases: Stores) -> None:
@@ -109,11 +105,11 @@ async def test_another_loop_does_not_wait_for_the_connections_of_the_first(datab
 
 
 @pytest.mark.parametrize("first", ["the holder", "somebody else"])
-def test_a_holder_that_a_writer_has_kept_from_renewing_comes_first(first: str) -> None:
+async def test_a_holder_that_a_writer_has_kept_from_renewing_comes_first(first: str) -> None:
     """A transaction of whoever shares the file, ADK's sessions say, stands still together with its event loop."""
-
-    async def scenario(url: str) -> None:
+    for _ in range(3):
         async with AsyncExitStack() as opened:
+            url = opened.enter_context(in_sqlite()).url
             here, there = SqlStore(url), SqlStore(url)
             for store in (here, there):
                 opened.push_async_callback(store.aclose)
@@ -136,7 +132,3 @@ def test_a_holder_that_a_writer_has_kept_from_renewing_comes_first(first: str) -
                 file.execute("COMMIT")
                 acquired = await acquiring
             assert (await renewing, acquired.lease) == (True, None)
-
-    for _ in range(3):
-        with in_sqlite() as stores:
-            run(lambda url=stores.url: scenario(url))

@@ -20,7 +20,6 @@ from adk_stream_protocol.protocol.call_record import (
 )
 from adk_stream_protocol.store.base import Acquired, Lease, Store, advance
 from store.stores import CHAT, OTHER_CHAT, Clock, Stores, approve, asked, deny, held, states, trail
-from support.conversations import run
 
 # -- taking a chat ----------------------------------------------------------------------------------------------------
 
@@ -154,40 +153,34 @@ async def marks(store: Store) -> list[bool | None]:
 
 
 @pytest.mark.parametrize("given", [True, False, None])
-def test_a_new_call_is_not_delivered_and_no_move_says_otherwise(
+async def test_a_new_call_is_not_delivered_and_no_move_says_otherwise(
     stores: Stores, clock: Clock, given: bool | None
 ) -> None:
     new = asked(delivered=given)
 
-    async def scenario() -> None:
-        async with stores.open(clock) as store:
-            await store.add(new)
-            assert await marks(store) == [False]
-            assert await store.compare_and_set(new, approve(new, 1001.0))
-            assert await marks(store) == [False]
-            await store.acquire(CHAT, 10, [(new, deny(new, 1001.0))])
-            assert await marks(store) == [False]
-
-    run(scenario)
+    async with stores.open(clock) as store:
+        await store.add(new)
+        assert await marks(store) == [False]
+        assert await store.compare_and_set(new, approve(new, 1001.0))
+        assert await marks(store) == [False]
+        await store.acquire(CHAT, 10, [(new, deny(new, 1001.0))])
+        assert await marks(store) == [False]
 
 
 @pytest.mark.parametrize("given", [False, None])
-def test_what_was_delivered_stays_so_whatever_is_written_later(
+async def test_what_was_delivered_stays_so_whatever_is_written_later(
     stores: Stores, clock: Clock, given: bool | None
 ) -> None:
-    async def scenario() -> None:
-        async with stores.open(clock) as store:
-            await store.add(asked())
-            await store.release(await held(store), [asked().call])
-            assert await marks(store) == [True]
-            copy = asked(delivered=given)  # a mark is no move: who has read the call before may still move it
-            approved = approve(copy, 1001.0)
-            assert await store.compare_and_set(copy, approved)
-            await store.acquire(CHAT, 10, [(approved, msgspec.structs.replace(approved, version=2))])
-            assert await marks(store) == [True]
-            assert await trail(store) == ["pending", "approved", "approved"]
-
-    run(scenario)
+    async with stores.open(clock) as store:
+        await store.add(asked())
+        await store.release(await held(store), [asked().call])
+        assert await marks(store) == [True]
+        copy = asked(delivered=given)  # a mark is no move: who has read the call before may still move it
+        approved = approve(copy, 1001.0)
+        assert await store.compare_and_set(copy, approved)
+        await store.acquire(CHAT, 10, [(approved, msgspec.structs.replace(approved, version=2))])
+        assert await marks(store) == [True]
+        assert await trail(store) == ["pending", "approved", "approved"]
 
 
 async def test_only_the_calls_that_were_delivered_are_marked(stores: Stores, clock: Clock) -> None:
@@ -239,7 +232,9 @@ ONE_TRANSACTION: dict[str, Callable[[Store, Lease], Awaitable[Any]]] = {
 
 
 @pytest.mark.parametrize("name", ONE_TRANSACTION)
-def test_each_step_of_a_run_is_one_transaction_on_one_connection(databases: Stores, clock: Clock, name: str) -> None:
+async def test_each_step_of_a_run_is_one_transaction_on_one_connection(
+    databases: Stores, clock: Clock, name: str
+) -> None:
     seen: list[str] = []
 
     def note_statement(connection: Any, cursor: Any, statement: str, *_: Any) -> None:
@@ -252,20 +247,17 @@ def test_each_step_of_a_run_is_one_transaction_on_one_connection(databases: Stor
         (Engine, "before_cursor_execute", note_statement),
     ]
 
-    async def scenario() -> None:
-        async with databases.open(clock) as store:
-            for call in ("call-1", "call-2", "call-3"):
-                await store.add(asked(call))
-            lease = await held(store)
+    async with databases.open(clock) as store:
+        for call in ("call-1", "call-2", "call-3"):
+            await store.add(asked(call))
+        lease = await held(store)
+        for target, what, listener in watched:
+            event.listen(target, what, listener)
+        try:
+            result = await ONE_TRANSACTION[name](store, lease)
+        finally:
             for target, what, listener in watched:
-                event.listen(target, what, listener)
-            try:
-                result = await ONE_TRANSACTION[name](store, lease)
-            finally:
-                for target, what, listener in watched:
-                    event.remove(target, what, listener)
-            assert result is not False
-
-    run(scenario)
+                event.remove(target, what, listener)
+        assert result is not False
     begun = ["BEGIN IMMEDIATE"] if databases.url.startswith("sqlite") else []
     assert seen == ["checkout", *begun, "commit"]

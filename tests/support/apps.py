@@ -26,8 +26,12 @@ def app_of(bridge: ChatBridge) -> FastAPI:
     return app
 
 
+def runner_of(bridge: ChatBridge) -> Any:
+    return bridge._service._chats.runner  # pyright: ignore
+
+
 def model_of(bridge: ChatBridge) -> ScriptedModel:
-    return bridge._service._runner.agent.model  # pyright: ignore
+    return runner_of(bridge).agent.model
 
 
 def figure(promised: int) -> int:

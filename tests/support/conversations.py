@@ -3,7 +3,7 @@
 import asyncio
 import json
 import tempfile
-from collections.abc import AsyncGenerator, Callable, Coroutine, Mapping
+from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -27,7 +27,7 @@ from pydantic import PrivateAttr
 from adk_stream_protocol import ChatBridge
 from adk_stream_protocol.testing import Answer, ChatClient, Reply, ScriptedModel, text
 from protocol.segment_checker import check_segment
-from support.apps import app_of, user_of
+from support.apps import app_of, runner_of, user_of
 from support.virtual_time import LEASES
 
 PATIENCE_S = 30
@@ -123,7 +123,7 @@ class Conversation:
 
     @property
     def runner(self) -> Runner:
-        return self.bridge._service._runner  # pyright: ignore
+        return runner_of(self.bridge)
 
     @property
     def model(self) -> ScriptedModel:
@@ -268,16 +268,6 @@ def asked_parts(request: LlmRequest) -> list[Any]:
             else:
                 short.append(part.text)
     return short
-
-
-def run(scenario: Callable[[], Coroutine[Any, Any, None]]) -> None:
-    """With an end to the patience, so that what never comes is a failure."""
-
-    async def patiently() -> None:
-        async with asyncio.timeout(PATIENCE_S):
-            await scenario()
-
-    asyncio.run(patiently())
 
 
 async def until(condition: Callable[[], object]) -> None:

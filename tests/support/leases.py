@@ -42,6 +42,10 @@ class Store(MemoryStore):
         self._reach("acquire")
         return await super().acquire(chat, lasts_s, changes)
 
+    async def add(self, record: CallRecord) -> bool:
+        self._reach("add")
+        return await super().add(record)
+
     async def compare_and_set(self, old: CallRecord, *steps: CallRecord, lease: Lease | None = None) -> bool:
         self._reach("set")
         return await super().compare_and_set(old, *steps, lease=lease)

@@ -6,11 +6,10 @@ async with live_run(agent) as run:
     assert await run.rest() == []
 """
 
-import asyncio
 import json
-from collections.abc import AsyncGenerator, Coroutine
+from collections.abc import AsyncGenerator
 from contextlib import aclosing, asynccontextmanager
-from typing import Any, TypeVar
+from typing import Any
 
 from google.adk.agents import LlmAgent
 from google.adk.agents.live_request_queue import LiveRequestQueue
@@ -19,18 +18,6 @@ from google.adk.events import Event
 from google.adk.runners import Runner
 from google.adk.sessions import BaseSessionService, InMemorySessionService
 from google.genai import types
-
-T = TypeVar("T")
-
-
-def play(conversation: Coroutine[Any, Any, T]) -> T:
-    """Runs a test that would otherwise hang where something it waits for never comes."""
-
-    async def bounded() -> T:
-        async with asyncio.timeout(20):
-            return await conversation
-
-    return asyncio.run(bounded())
 
 
 class LiveRun:

@@ -12,9 +12,9 @@ from adk_stream_protocol.adk.calls.leased_chat import LeasedChat
 from adk_stream_protocol.adk.calls.session_calls import find_session_calls
 from adk_stream_protocol.adk.session import MessageIds
 from adk_stream_protocol.adk.translate.translator import Translator
-from adk_stream_protocol.chat.answer_records import DecodedAnswers
-from adk_stream_protocol.chat.next_segment import MessageToContinue, NextSegment, plan_next_segment
+from adk_stream_protocol.chat.answers import DecodedAnswers
 from adk_stream_protocol.chat.recorded_outcome import encode_recorded_outcome
+from adk_stream_protocol.chat.segments import MessageToContinue, NextSegment, plan_next_segment
 from adk_stream_protocol.chunk_log import ChunkLog
 from adk_stream_protocol.protocol.answers import CallAnswer
 from adk_stream_protocol.protocol.call_record import CallRecord, State

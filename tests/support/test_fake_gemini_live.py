@@ -18,7 +18,7 @@ from websockets.frames import Close
 from adk_stream_protocol.testing import LiveSession, ScriptedLiveModel
 from support.fake_gemini import finish, text
 from support.fake_gemini_live import GEMINI_2_5, GEMINI_3, FakeGeminiLive, Left, WireSession
-from support.live_runs import live_run, play
+from support.live_runs import live_run
 
 PATH = "/ws/google.ai.generativelanguage.v1alpha.GenerativeService.BidiGenerateContent"
 
@@ -264,10 +264,10 @@ def on_the_wire(session: WireSession) -> None:
 
 @pytest.mark.filterwarnings("ignore:The `session.send` method is deprecated:DeprecationWarning")
 @pytest.mark.parametrize(("name", "family"), [(GEMINI_2_5, "2.5"), (GEMINI_3, "3")])
-def test_scripted_model_gives_the_events_that_gemini_gives(name: str, family: str) -> None:
+async def test_scripted_model_gives_the_events_that_gemini_gives(name: str, family: str) -> None:
     with FakeGeminiLive(on_the_wire) as gemini:
-        real = play(events_of(lambda: gemini.live_model(name)))
-    ours = play(events_of(lambda: ScriptedLiveModel(scripted, model=name, family=family)))
+        real = await events_of(lambda: gemini.live_model(name))
+    ours = await events_of(lambda: ScriptedLiveModel(scripted, model=name, family=family))
     assert ours == real
     assert len(real) > 20
 

@@ -4,7 +4,7 @@ from typing import Any
 
 import msgspec
 
-from adk_stream_protocol.adk.translate.call_parts import CallParts
+from adk_stream_protocol.adk.translate.call_parts import CallPart, CallParts
 from adk_stream_protocol.protocol.call_record import CallKey, CallRecord
 from adk_stream_protocol.protocol.chunks import AnyChunk
 from adk_stream_protocol.protocol.stream import ChunkWriter
@@ -33,9 +33,8 @@ class Message:
 
     def call(self, id: str = "1", arguments: Any = PAY, invocation_id: str = "i1", **how: bool) -> list[AnyChunk]:
         self.writer.tool_input_start(id, "pay")
-        about = {"outlives_run": False, **how}
-        key = CallKey(invocation_id, id.partition("/")[0])
-        return self.tools.add(key, id, arguments, {"adk": {"a": 1}}, **about)
+        part = CallPart(id, CallKey(invocation_id, id.partition("/")[0]), **how)
+        return self.tools.add(part, arguments, {"adk": {"a": 1}})
 
     def ask(self, id: str = "1", question: dict[str, Any] = QUESTION) -> list[AnyChunk]:
         return self.tools.ask(id, f"q{id}", question, self.records)

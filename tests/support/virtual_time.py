@@ -12,6 +12,8 @@ from adk_stream_protocol.chat import lease_keeper
 
 _Result = TypeVar("_Result")
 
+LONGER_THAN_ANY_TEST_S = 10_000
+
 
 class VirtualTimeLoop(asyncio.SelectorEventLoop):
     """For code that never waits for anything but its own tasks and timers."""
@@ -35,10 +37,16 @@ class VirtualTimeLoop(asyncio.SelectorEventLoop):
 
 
 def run(work: Coroutine[Any, Any, _Result]) -> _Result:
-    """What keeps leases does so in this loop, too: in a thread it would have another time."""
+    """What keeps leases does so in this loop, too: in a thread it would have another time. What never comes
+    is a failure at once."""
+
+    async def bounded() -> _Result:
+        async with asyncio.timeout(LONGER_THAN_ANY_TEST_S):
+            return await work
+
     with asyncio.Runner(loop_factory=VirtualTimeLoop) as runner, pytest.MonkeyPatch.context() as patch:
         patch.setattr(lease_keeper, "run_in_a_thread", _run_in_this_loop)
-        return runner.run(work)
+        return runner.run(bounded())
 
 
 def _run_in_this_loop(

@@ -13,7 +13,7 @@ from starlette.requests import HTTPConnection
 
 from adk_stream_protocol import Limits
 from adk_stream_protocol.testing import call
-from support.conversations import Store, conversation, every_store, hanging, run
+from support.conversations import Store, conversation, every_store, hanging
 
 NOT_FOUND = {"error": {"code": "not-found", "message": "Not found."}}
 
@@ -122,24 +122,21 @@ async def test_the_list_has_the_caller_s_chats_the_newest_first(store: Store) ->
 
 
 @every_store
-def test_a_chat_was_updated_when_its_last_event_came_wherever_the_server_stands(
+async def test_a_chat_was_updated_when_its_last_event_came_wherever_the_server_stands(
     store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async def scenario() -> None:
-        async with conversation("Hello.", store=store) as chat:
-            await chat.say("hi")
-            session = await chat.session()
-            assert session
-            (listed,) = await chat.chats()
-            assert listed["updatedAt"].endswith("Z")
-            updated = datetime.fromisoformat(listed["updatedAt"])
-            assert abs(updated.timestamp() - session.events[-1].timestamp) < 1
-
     with monkeypatch.context() as patched:
         patched.setenv("TZ", "Asia/Tokyo")
         time.tzset()
         try:
-            run(scenario)
+            async with conversation("Hello.", store=store) as chat:
+                await chat.say("hi")
+                session = await chat.session()
+                assert session
+                (listed,) = await chat.chats()
+                assert listed["updatedAt"].endswith("Z")
+                updated = datetime.fromisoformat(listed["updatedAt"])
+                assert abs(updated.timestamp() - session.events[-1].timestamp) < 1
         finally:
             patched.undo()
             time.tzset()

@@ -17,7 +17,7 @@ from google.genai import types
 from adk_stream_protocol import ChatBridge, Limits
 from adk_stream_protocol.errors import LocalProtocolError
 from adk_stream_protocol.testing import ChatClient, call, text
-from support.apps import app_of, bridge_with, model_of, user_of
+from support.apps import app_of, bridge_with, model_of, runner_of, user_of
 from support.asgi import exchange
 
 MIB = 1024 * 1024
@@ -154,7 +154,7 @@ async def test_a_malformed_request_is_refused_with_400_and_leaves_no_trace(what:
     assert answer.status == 400, answer.body
     assert json.loads(answer.body)["error"]["code"] == "malformed"
     assert model_of(bridge).requests == []
-    runner = bridge._service._runner  # pyright: ignore
+    runner = runner_of(bridge)
     assert (await runner.session_service.list_sessions(app_name=runner.app_name)).sessions == []
 
 
@@ -238,17 +238,15 @@ async def test_an_answer_to_a_call_that_nobody_asked_about_is_not_found() -> Non
     assert model_of(bridge).requests == []
 
 
-def test_a_failure_of_our_own_is_a_500_without_details(caplog: Any) -> None:
-    async def scenario() -> None:
+async def test_a_failure_of_our_own_is_a_500_without_details(caplog: Any) -> None:
+    with caplog.at_level("INFO"):
+
         def prepare(*_: Any) -> Any:
             raise RuntimeError("SECRET")
 
         answer = await exchange(app_of(bridge_with("x", prepare=prepare)), body=turn_body())
         assert (answer.status, json.loads(answer.body)["error"]["code"]) == (500, "internal")
         assert b"SECRET" not in answer.body
-
-    with caplog.at_level("INFO"):
-        asyncio.run(scenario())
     assert "RuntimeError" in caplog.text
     assert "SECRET" not in caplog.text
 

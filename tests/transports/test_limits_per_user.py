@@ -13,7 +13,7 @@ from starlette.types import ASGIApp, Message
 
 from adk_stream_protocol import ChatBridge, Limits
 from adk_stream_protocol.testing import call
-from support.apps import app_of, bridge_with, model_of
+from support.apps import app_of, bridge_with, model_of, runner_of
 from support.asgi import Exchange, exchange
 from transports.live_apps import live_app, resume, said, talks_for_ever
 from transports.test_http import turn_body
@@ -181,7 +181,7 @@ async def test_one_run_too_many_leaves_no_trace_and_may_come_when_another_has_en
     async with answering("Hello.", "Hello again.", max_runs_per_user=1) as running:
         refused = await exchange(running.app, body=turn_body(chat_id="c2"))
         assert code_of(refused) == TOO_MANY
-        runner = running.bridge._service._runner  # pyright: ignore
+        runner = runner_of(running.bridge)
         listed = await runner.session_service.list_sessions(app_name=runner.app_name)
         assert [session.id for session in listed.sessions] == ["c1"]
         running.slow.go_on.set()

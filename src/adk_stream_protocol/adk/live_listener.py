@@ -9,7 +9,7 @@ class LiveListener(Protocol):
     is_gone: bool
     """Whether it is so no more."""
     wants_pcm: bool
-    """Whether voice is to be told in the stream, too."""
+    """Whether voice comes in the stream, too."""
 
     def turn(self, chat_id: str, message_id: str, user_message_id: str) -> None:
         """A message goes on, or begins, that no request of this client asked for."""

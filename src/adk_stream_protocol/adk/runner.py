@@ -3,6 +3,7 @@
 import warnings
 from collections.abc import Iterator
 from contextlib import suppress
+from dataclasses import dataclass
 from typing import Any
 
 from google.adk.agents import LlmAgent
@@ -22,17 +23,19 @@ from .node_tree import all_nodes
 AgentLike = BaseNode | App | Runner
 
 
-def build_runner(
-    agent: AgentLike,
-    *,
-    app_name: str | None,
-    session_service: BaseSessionService | None,
-    artifact_service: BaseArtifactService | None,
-    memory_service: BaseMemoryService | None,
-    gate: BasePlugin,
-) -> Runner:
+@dataclass(frozen=True, kw_only=True)
+class RunnerOptions:
+    """What an application may choose for the runner of an agent or an `App`. A `Runner` brings its own."""
+
+    app_name: str | None = None
+    session_service: BaseSessionService | None = None
+    artifact_service: BaseArtifactService | None = None
+    memory_service: BaseMemoryService | None = None
+
+
+def build_runner(agent: AgentLike, options: RunnerOptions, gate: BasePlugin) -> Runner:
     if isinstance(agent, Runner):
-        if app_name or session_service or artifact_service or memory_service:
+        if any(vars(options).values()):
             raise ConfigurationError("A Runner brings its own name and services: give them to the Runner.")
         if agent.plugin_manager.get_plugin(gate.name) is not None:
             raise ConfigurationError("This Runner has a ChatBridge already: give each bridge a Runner of its own.")
@@ -44,16 +47,16 @@ def build_runner(
         _require_resumable(agent.root_agent, agent.resumability_config)
         app = agent
     elif isinstance(agent, BaseNode):  # pyright: ignore[reportUnnecessaryIsInstance] -- callers may be untyped
-        app = App(name=app_name or agent.name, root_agent=agent, resumability_config=resumable())
+        app = App(name=options.app_name or agent.name, root_agent=agent, resumability_config=resumable())
     else:
         raise ConfigurationError(f"A ChatBridge needs an ADK agent, App or Runner, not {type(agent).__name__}.")
     _refuse_waiting_nodes(app.root_agent)
     return Runner(
         app=app.model_copy(update={"plugins": [gate, *app.plugins]}),
-        app_name=app_name,
-        session_service=session_service or InMemorySessionService(),
-        artifact_service=artifact_service or InMemoryArtifactService(),
-        memory_service=memory_service,
+        app_name=options.app_name,
+        session_service=options.session_service or InMemorySessionService(),
+        artifact_service=options.artifact_service or InMemoryArtifactService(),
+        memory_service=options.memory_service,
         auto_create_session=True,  # saves a look-up before every run
     )
 

@@ -6,19 +6,17 @@ other clients.
 
 import asyncio
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, TypedDict
 
 from ..adk.calls.session_calls import open_questions
-from ..adk.session import Chat
+from ..adk.chats import Chats
 from ..adk.title import title_of
 from ..protocol.call_record import CallRecord, ChatKey
-from ..protocol.turn import is_chat_id
 from ..store.base import Listed, Store
 
 if TYPE_CHECKING:
-    from google.adk.runners import Runner
     from google.adk.sessions import Session
 
 logger = logging.getLogger(__name__)
@@ -37,20 +35,17 @@ class ChatSummary(TypedDict):
 
 
 class ChatList:
-    def __init__(self, runner: "Runner", store: Store, open_chat: Callable[[ChatKey], Chat], longest: int) -> None:
-        self._runner = runner
+    def __init__(self, chats: Chats, store: Store, longest: int) -> None:
+        self._chats = chats
         self._store = store
-        self._open_chat = open_chat
         self._longest = longest
         self._loads = asyncio.Semaphore(_LOADS_AT_ONCE)
         self._looks: dict[ChatKey, asyncio.Task[Listed]] = {}
 
     async def of(self, user: str) -> list[ChatSummary]:
         """The user's newest chats, newest first."""
-        listed = await self._runner.session_service.list_sessions(app_name=self._runner.app_name, user_id=user)
-        newest = sorted(listed.sessions, key=lambda session: session.last_update_time, reverse=True)
-        shown = [session for session in newest if is_chat_id(session.id)][: self._longest]
-        keys = [ChatKey(self._runner.app_name, user, session.id) for session in shown]
+        shown = (await self._chats.newest(user))[: self._longest]
+        keys = [self._chats.key(user, session.id) for session in shown]
         known = dict(await self._store.overview(keys)) if keys else {}
         untitled = [key for key in keys if known[key].title is None]
         for key, found in zip(untitled, await asyncio.gather(*map(self._first_look, untitled)), strict=True):
@@ -69,7 +64,7 @@ class ChatList:
         """Store what the chat's own runs would have stored: its title, and questions that no tool has asked."""
         try:
             async with self._loads:
-                chat = self._open_chat(key)
+                chat = self._chats.open(key.user_id, key.chat_id)
                 session = await chat.load()
                 title = await title_of(session.events) if session is not None else None
                 if session is None or title is None:

@@ -1,5 +1,7 @@
 """A segment for a client that asks for the outcomes of calls that have ended."""
 
+from typing import TYPE_CHECKING
+
 from ..adk.session import Chat
 from ..adk.translate.call_parts import recorded_chunk
 from ..adk.translate.history import replay
@@ -8,13 +10,15 @@ from ..chunk_log import ChunkLog
 from ..protocol.call_record import Records
 from ..protocol.outcome import encode_outcome
 from ..protocol.replay import ended_calls
-from .answer_records import DecodedAnswers
 from .closed_logs import closed_log
-from .next_segment import fold_in_slices
+from .segments import fold_in_slices
+
+if TYPE_CHECKING:
+    from .answers import DecodedAnswers
 
 
 async def encode_recorded_outcome(
-    chat: Chat, translator: Translator, records: Records, decoded: DecodedAnswers, start_id: str
+    chat: Chat, translator: Translator, records: Records, decoded: "DecodedAnswers", start_id: str
 ) -> ChunkLog:
     """`start_id`: what the client calls the message."""
     session = await chat.load()
@@ -29,7 +33,7 @@ async def encode_recorded_outcome(
     return await closed_log(encode_outcome(message, start_id, wire_ids, taken_back))
 
 
-def was_shown_before(log: ChunkLog, decoded: DecodedAnswers) -> bool:
+def was_shown_before(log: ChunkLog, decoded: "DecodedAnswers") -> bool:
     """Whether an earlier segment than the log's shows an outcome that these answers ask for. Outcomes of browser calls
     do not count: the browser knows them."""
     asked = {answer.asked.wire_id for answer in decoded.answers if answer.asked.record.executor == "server"}

@@ -3,11 +3,11 @@
 import asyncio
 import logging
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 from ..adk.calls.session_calls import SessionCall
-from ..adk.session import Chat
-from ..protocol.call_record import CallKey, ChatKey
+from ..adk.chats import Chats
+from ..protocol.call_record import CallKey
 from ..store.base import Store
 from .segments import Segments
 
@@ -19,13 +19,10 @@ _ATTEMPTS = 2  # per call: what ADK cannot continue then (its tool was renamed, 
 class Recovery:
     """Looks for lost runs again and again. Approved calls that were not started are run; started ones are unknown."""
 
-    def __init__(
-        self, store: Store, segments: Segments, open_chat: Callable[[ChatKey], Chat | None], period_s: float
-    ) -> None:
-        """`open_chat` gives None for a chat of another application."""
+    def __init__(self, store: Store, segments: Segments, chats: Chats, period_s: float) -> None:
         self._store = store
         self._segments = segments
-        self._open_chat = open_chat
+        self._chats = chats
         self._period_s = period_s
         self._attempts: Counter[CallKey] = Counter()
         self._task: asyncio.Task[None] | None = None
@@ -49,10 +46,9 @@ class Recovery:
 
     async def look(self) -> None:
         for key in await self._store.abandoned(self._period_s):
-            chat = self._open_chat(key)
-            if chat is not None:
+            if key in self._chats:
                 try:
-                    await self._segments.continue_lost(chat, self._choose)
+                    await self._segments.continue_lost(self._chats.open(key.user_id, key.chat_id), self._choose)
                 except Exception as error:  # the other chats are continued all the same
                     logger.error("a lost run was not taken up: %s", type(error).__qualname__)
 

@@ -5,13 +5,12 @@ from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
-from urllib.parse import quote
 
 from starlette.requests import HTTPConnection
 
 from ..adk.calls.gate import ApprovalGate
 from ..adk.calls.policy import ApprovalPolicy
-from ..adk.control_flow import control_flow_by_author
+from ..adk.chats import Chats
 from ..adk.live_listener import LiveListener
 from ..adk.session import Chat
 from ..adk.translate.history import encode_history
@@ -22,10 +21,9 @@ from ..protocol.call_record import ChatKey
 from ..protocol.chunks import SdkVersion
 from ..protocol.fold import UIMessage
 from ..protocol.frames import Send, sdk_version_of
-from ..protocol.turn import Turn, decode_body, decode_turn, is_chat_id, read_turn
+from ..protocol.turn import Turn, decode_body, decode_turn, read_turn
 from ..store.base import AuditEntry, Store
-from .answer_records import AnswerDecoder
-from .answers import AnswerRequest, ChatAnswers
+from .answers import AnswerDecoder, AnswerRequest, ChatAnswers
 from .background import BackgroundWork, Opened
 from .caller import Caller
 from .hooks import Prepare, UserId, ask_prepare, ask_user_id
@@ -61,7 +59,7 @@ class ChatService:
     """
     | Attributes | |
     |---|---|
-    | `limits`, `_settings`, `_runner`, `_store`, `_control_flow` | what it was built from |
+    | `limits`, `_settings`, `_store`, `_chats` | what it was built from |
     | `_leases`, `_background` | what runs in this process |
     | `_segments`, `_turns`, `_answers`, `_live`, `_list`, `_recovery` | who does what: a module of `chat/` each |
     | `before_drain`, `before_close`, `_close_last`, `_draining` | how it ends |
@@ -73,9 +71,8 @@ class ChatService:
         """`close_last`: closes what was opened for this service alone."""
         limits = self.limits = settings.limits
         self._settings = settings
-        self._runner = runner
         self._store = store
-        self._control_flow = control_flow_by_author(runner.agent)
+        self._chats = Chats(runner)
         self._background = BackgroundWork()
         self._leases = ChatLeases(store, gate, settings.policy, limits.lease_s)
         self._segments = Segments(store, self._leases, limits, settings.defaults)
@@ -83,8 +80,8 @@ class ChatService:
         decoder = AnswerDecoder(store, limits, settings.policy.browser_deadline_s)
         self._answers = ChatAnswers(decoder, self._leases, self._segments, self._background, limits)
         self._live = LiveChats(gate, self._leases, self._segments, settings.defaults, limits)
-        self._recovery = Recovery(store, self._segments, self._lost_chat, limits.lease_s)
-        self._list = ChatList(runner, store, lambda key: self._chat(key.user_id, key.chat_id), limits.max_listed_chats)
+        self._recovery = Recovery(store, self._segments, self._chats, limits.lease_s)
+        self._list = ChatList(self._chats, store, limits.max_listed_chats)
         self._draining: asyncio.Task[None] | None = None
         self.before_drain: list[Callable[[], None]] = []
         """How the transports tell their clients before streams end."""
@@ -186,9 +183,6 @@ class ChatService:
         """Look once for runs that were lost with their worker."""
         await self._recovery.look()
 
-    def _lost_chat(self, key: ChatKey) -> Chat | None:
-        return self._chat(key.user_id, key.chat_id) if key.app_name == self._runner.app_name else None
-
     # -- the conversation ---------------------------------------------------------------------------------------------
 
     async def messages(
@@ -246,13 +240,10 @@ class ChatService:
         return file
 
     def _key(self, user: str, chat_id: str) -> ChatKey:
-        return ChatKey(self._runner.app_name, user, chat_id)
+        return self._chats.key(user, chat_id)
 
     def _chat(self, user: str, chat_id: str, files_root: str = "") -> Chat:
-        if not is_chat_id(chat_id):
-            raise NotFound
-        files_url = f"{files_root}/{quote(chat_id, safe='')}/files"
-        return Chat(self._runner, user, chat_id, files_url, self._control_flow)
+        return self._chats.open(user, chat_id, files_root)
 
     # -- the end ------------------------------------------------------------------------------------------------------
 

@@ -78,7 +78,15 @@ class CallKey(NamedTuple):
 
 
 class CallRecord(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """Everything that is known about one waiting call. `version` counts its moves."""
+    """Everything that is known about one waiting call. `version` counts its moves.
+
+    | About | Fields |
+    |---|---|
+    | the call | `chat`, `call`, `tool`, `arguments`, `executor`, `output_schema`, `message_id`, `prepared` |
+    | the question | `asked_at`, `approval_id`, `hint`, `asked_payload`, `deadline`, `browser_deadline` |
+    | the answer | `approved`, `decided_at`, `decided_by`, `reason`, `payload` |
+    | what came of it | `state`, `version`, `lease_token`, `result`, `delivered` |
+    """
 
     chat: ChatKey
     call: CallKey

@@ -131,7 +131,14 @@ def _to_its_end(method: Callable[Concatenate["SqlStore", _P], Coroutine[Any, Any
 
 
 class SqlStore:
-    """`clock` is for tests; without it, the database's clock counts. All use is in one event loop."""
+    """`clock` is for tests; without it, the database's clock counts. All use is in one event loop.
+
+    | Attributes | |
+    |---|---|
+    | `_url`, `_database`, `_failures`, `_clock`, `_pool_options` | which database, and what is special about it |
+    | `_engine`, `_is_prepared`, `_opening` | the connections, and whether the tables are there |
+    | `_at_work`, `_writers` | what runs, and who may write |
+    """
 
     contract_version: int = STORE_CONTRACT_VERSION
 

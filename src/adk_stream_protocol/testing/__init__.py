@@ -12,7 +12,7 @@ plays the model in a live session.
 """
 
 from .client import Answer, ChatClient
-from .live import ScriptedLiveModel
+from .live_model import ScriptedLiveModel
 from .live_session import LiveSession
 from .models import Reply, Said, ScriptedModel, call, text, thought
 from .received import Received

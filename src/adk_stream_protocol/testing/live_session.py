@@ -25,6 +25,14 @@ class LiveSession:
 
     Families: with Gemini 2.5 a turn ends with its calls, and what the model says to the responses is another turn. With
     Gemini 3 the turn goes on, and ends only once.
+
+    | Attributes | |
+    |---|---|
+    | `request`, `number`, `family`, `_stamps` | what it was opened with |
+    | `received`, `contents`, `_inbox`, `_expecting` | what ADK has sent |
+    | `connection`, `emitted` | what ADK reads |
+    | `_text`, `_is_thought`, `_heard`, `_spoken` | what is being said, and not complete yet |
+    | `_task`, `_failure` | the coroutine that plays the model |
     """
 
     def __init__(

@@ -24,7 +24,9 @@ _GIVEN_TO_BROWSER = (State.APPROVED, State.DONE)
 
 
 @dataclass(slots=True)
-class _CallPart:
+class CallPart:
+    """A call, as the client knows it."""
+
     wire_id: str
     call: CallKey
     outlives_run: bool = False
@@ -44,32 +46,23 @@ class CallParts:
     def __init__(self, writer: ChunkWriter, style: ApprovalStyle) -> None:
         self._writer = writer
         self._style = style
-        self._parts: dict[str, _CallPart] = {}
+        self._parts: dict[str, CallPart] = {}
         self._calls: set[CallKey] = set()
-        self._asked: dict[str, _CallPart] = {}  # by the ids under which people were asked
-        self._open: dict[str, _CallPart] = {}  # those that may still get a result, and perhaps others
+        self._asked: dict[str, CallPart] = {}  # by the ids under which people were asked
+        self._open: dict[str, CallPart] = {}  # those that may still get a result, and perhaps others
         self._questions: dict[str, dict[str, Any]] = {}  # of the confirmation tool, by their ids, not sent yet
 
     # -- calls --------------------------------------------------------------------------------------------------------
 
-    def add(
-        self,
-        key: CallKey,
-        wire_id: str,
-        arguments: dict[str, Any],
-        metadata: ProviderMetadata | None,
-        *,
-        outlives_run: bool,
-        is_input_request: bool = False,
-    ) -> list[AnyChunk]:
+    def add(self, part: CallPart, arguments: dict[str, Any], metadata: ProviderMetadata | None) -> list[AnyChunk]:
         """A call has its whole arguments. It is deferred while it is not known who acts on it, or how it is shown."""
-        if key in self._calls:
-            key = _NO_CALL  # the record under this id is another call's
-        self._calls.add(key)
-        self._parts[wire_id] = self._open[wire_id] = _CallPart(wire_id, key, outlives_run, is_input_request)
-        if outlives_run or has_large_integer(arguments):
-            return self._writer.tools.defer(wire_id, arguments, metadata)
-        return self._writer.tools.input_available(wire_id, arguments, metadata=metadata)
+        if part.call in self._calls:
+            part.call = _NO_CALL  # the record under this id is another call's
+        self._calls.add(part.call)
+        self._parts[part.wire_id] = self._open[part.wire_id] = part
+        if part.outlives_run or has_large_integer(arguments):
+            return self._writer.tools.defer(part.wire_id, arguments, metadata)
+        return self._writer.tools.input_available(part.wire_id, arguments, metadata=metadata)
 
     def outlives_the_run(self, wire_id: str) -> bool:
         part = self._parts.get(wire_id)
@@ -96,7 +89,7 @@ class CallParts:
         out = self._writer.tools.to_server(wire_id, is_asked=True) if self._writer.tools.is_deferred(wire_id) else []
         return [*out, *self._request(part, approval_id, question, records)]
 
-    def _request(self, part: _CallPart, approval_id: str, question: dict[str, Any], records: Records) -> list[AnyChunk]:
+    def _request(self, part: CallPart, approval_id: str, question: dict[str, Any], records: Records) -> list[AnyChunk]:
         part.approval_id = approval_id
         confirmation = as_dict(question.get("toolConfirmation"))
         if not is_for_people(confirmation.get("hint")):
@@ -126,7 +119,7 @@ class CallParts:
             *self._ask_with_tool(records),
         ]
 
-    def _still_open(self) -> list[_CallPart]:
+    def _still_open(self) -> list[CallPart]:
         self._open = {id: part for id, part in self._open.items() if self._writer.tools.can_take_result(id)}
         return list(self._open.values())
 
@@ -142,11 +135,11 @@ class CallParts:
             *self._ask_with_tool(records),
         ]
 
-    def _was_asked_live(self, part: _CallPart, records: Records) -> bool:
+    def _was_asked_live(self, part: CallPart, records: Records) -> bool:
         record = records.get(part.call)
         return part.approval_id is None and record is not None and record.approval_id is not None
 
-    def _ask_recorded(self, parts: Iterable[_CallPart], records: Records) -> list[AnyChunk]:
+    def _ask_recorded(self, parts: Iterable[CallPart], records: Records) -> list[AnyChunk]:
         out: list[AnyChunk] = []
         for part in parts:
             can_be_asked = not part.outlives_run and self._writer.tools.can_take_result(part.wire_id)
@@ -154,10 +147,10 @@ class CallParts:
                 out += self._ask_as_recorded(part, records[part.call], records)
         return out
 
-    def _ask_as_recorded(self, part: _CallPart, record: CallRecord, records: Records) -> list[AnyChunk]:
+    def _ask_as_recorded(self, part: CallPart, record: CallRecord, records: Records) -> list[AnyChunk]:
         return self.ask(part.wire_id, record.approval_id or "", _question(record), records)
 
-    def _settle_deferred(self, parts: Iterable[_CallPart], records: Records) -> list[AnyChunk]:
+    def _settle_deferred(self, parts: Iterable[CallPart], records: Records) -> list[AnyChunk]:
         out: list[AnyChunk] = []
         for part in parts:
             if not self._writer.tools.is_deferred(part.wire_id):
@@ -175,7 +168,7 @@ class CallParts:
             # else: no answer could be recorded
         return out
 
-    def _hand_over(self, part: _CallPart, record: CallRecord, records: Records) -> list[AnyChunk]:
+    def _hand_over(self, part: CallPart, record: CallRecord, records: Records) -> list[AnyChunk]:
         if record.approval_id is None:
             return self._writer.tools.to_client(part.wire_id)
         question = _question(record)
@@ -273,7 +266,7 @@ class CallParts:
                 self._writer.tools.asked_elsewhere(part.wire_id)
         return out
 
-    def _ended(self, part: _CallPart, record: CallRecord) -> list[AnyChunk]:
+    def _ended(self, part: CallPart, record: CallRecord) -> list[AnyChunk]:
         if part.is_known:
             return self._writer.tools.output_known(part.wire_id)
         return self._recorded_result(part, record, ())
@@ -286,7 +279,7 @@ class CallParts:
             return None
         return self._recorded_result(part, record, closing)
 
-    def _recorded_result(self, part: _CallPart, record: CallRecord, closing: Collection[str]) -> list[AnyChunk]:
+    def _recorded_result(self, part: CallPart, record: CallRecord, closing: Collection[str]) -> list[AnyChunk]:
         if _is_denied(record):
             return self._writer.tools.deny(part.wire_id, refusal_text(record), closing=closing)
         chunk = recorded_chunk(part.wire_id, record)

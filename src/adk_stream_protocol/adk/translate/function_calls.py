@@ -12,7 +12,7 @@ from ...protocol.chunks import AnyChunk
 from ...protocol.stream import ChunkWriter
 from ...protocol.tool_parts import STOPPED
 from ..event_parts import ABORTED, CREDENTIAL, REQUEST_INPUT, ControlFlow, as_dict, auth_request, is_hidden
-from .call_parts import CallParts
+from .call_parts import CallPart, CallParts
 from .speakers import Speaker
 from .whole_parts import WholeParts
 from .wire_ids import WireIds
@@ -65,17 +65,13 @@ class FunctionCalls:
         else:
             out += self._writer.tool_input_start(self._wire_ids.new(speaker, call_id), name)
         is_long_running = call_id in (event.long_running_tool_ids or ())
-        return [
-            *out,
-            *self._parts.add(
-                CallKey(event.invocation_id, call_id),
-                speaker.wire_ids[call_id],
-                arguments,
-                speaker.metadata,
-                outlives_run=is_long_running,
-                is_input_request=is_long_running and name == REQUEST_INPUT,
-            ),
-        ]
+        part = CallPart(
+            speaker.wire_ids[call_id],
+            CallKey(event.invocation_id, call_id),
+            outlives_run=is_long_running,
+            is_input_request=is_long_running and name == REQUEST_INPUT,
+        )
+        return [*out, *self._parts.add(part, arguments, speaker.metadata)]
 
     def end_streamed(self, speaker: Speaker) -> list[AnyChunk]:
         """End the calls whose arguments streamed, and which the whole event does not have."""

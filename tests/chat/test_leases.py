@@ -12,7 +12,6 @@ from adk_stream_protocol.protocol.call_record import CallKey, CallRecord, ChatKe
 from adk_stream_protocol.store.base import Acquired
 from support.leases import Running, Store, approved, begun, logged, worker
 from support.records import CHAT, record
-from support.virtual_time import run
 
 pytestmark = pytest.mark.virtual_time
 
@@ -74,19 +73,16 @@ async def test_what_a_lost_run_has_left_is_put_in_order(left: CallRecord, state:
 
 
 @pytest.mark.parametrize("place", ["acquire", "set"])
-def test_a_store_that_fails_leaves_the_chat_free(place: str, caplog: pytest.LogCaptureFixture) -> None:
-    async def scenario() -> None:
-        store = Store()
-        await store.add(record(state=State.STARTED, lease_token="lost"))
-        here = worker(store)
-        store.fails_at = {place}
-        with pytest.raises(ConnectionError):
-            await here.begin(CHAT)
-        assert CHAT not in here
-        store.fails_at = set()
-        await here.end(await begun(here))
-
-    run(scenario())
+async def test_a_store_that_fails_leaves_the_chat_free(place: str, caplog: pytest.LogCaptureFixture) -> None:
+    store = Store()
+    await store.add(record(state=State.STARTED, lease_token="lost"))
+    here = worker(store)
+    store.fails_at = {place}
+    with pytest.raises(ConnectionError):
+        await here.begin(CHAT)
+    assert CHAT not in here
+    store.fails_at = set()
+    await here.end(await begun(here))
     assert logged(caplog) == []
 
 

@@ -18,7 +18,6 @@ from adk_stream_protocol.chat.lease_keeper import LeaseKeeper
 from adk_stream_protocol.protocol.call_record import ChatKey
 from adk_stream_protocol.store.base import Lease
 from adk_stream_protocol.store.memory import MemoryStore
-from support.conversations import run
 from support.leases import Running, begun, logged, worker
 from support.records import CHAT
 from support.virtual_time import LEASES
@@ -178,36 +177,30 @@ class Brittle(Store):
         return Other()
 
 
-def test_a_store_that_fails_is_asked_again(caplog: pytest.LogCaptureFixture) -> None:
-    async def scenario() -> None:
-        store = Brittle()
-        keeper = kept_by(store, lost := [])
-        keeper.keep(await leased(store))
-        await until(lambda: store.renewed_in)
-        await keeper.aclose()
-        await until(lambda: threads() == 0)
-        assert lost == []
-
-    run(scenario)
+async def test_a_store_that_fails_is_asked_again(caplog: pytest.LogCaptureFixture) -> None:
+    store = Brittle()
+    keeper = kept_by(store, lost := [])
+    keeper.keep(await leased(store))
+    await until(lambda: store.renewed_in)
+    await keeper.aclose()
+    await until(lambda: threads() == 0)
+    assert lost == []
     not_closed = "the connections of renewals were not closed: ConnectionError"
     assert logged(caplog) == ["a lease was not renewed: ConnectionError"] * 2 + [not_closed]
 
 
-def test_a_silent_loop_is_told_of_once(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
+async def test_a_silent_loop_is_told_of_once(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
     monkeypatch.setattr(lease_keeper, "SIGN_OF_LIFE_S", LEASE_S)
 
-    async def scenario() -> None:
-        store = Store()
-        keeper = kept_by(store)
-        keeper.keep(await leased(store))
-        keeper.keep(await leased(store, OTHER))
-        block(LEASE_S * 4)
-        renewed = len(store.renewed_in)
-        assert renewed <= 8
-        await until(lambda: len(store.renewed_in) > renewed)
-        await keeper.aclose()
-
-    run(scenario)
+    store = Store()
+    keeper = kept_by(store)
+    keeper.keep(await leased(store))
+    keeper.keep(await leased(store, OTHER))
+    block(LEASE_S * 4)
+    renewed = len(store.renewed_in)
+    assert renewed <= 8
+    await until(lambda: len(store.renewed_in) > renewed)
+    await keeper.aclose()
     assert logged(caplog) == ["leases are not renewed: the event loop has given no sign of life for 0.3 s"]
 
 
@@ -241,7 +234,7 @@ def test_a_store_that_does_not_answer_holds_up_no_shutdown(monkeypatch: pytest.M
             await keeper.aclose()
         assert threads() == 1
 
-    run(scenario)
+    asyncio.run(scenario())
     answers.set()
     asyncio.run(until(lambda: threads() == 0))
 

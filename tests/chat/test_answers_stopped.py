@@ -11,7 +11,7 @@ from adk_stream_protocol.adk.request import request_run
 from adk_stream_protocol.protocol.call_record import ChatKey, State
 from adk_stream_protocol.store.memory import MemoryStore
 from adk_stream_protocol.testing import ScriptedModel, call
-from support.conversations import Endless, run, until
+from support.conversations import Endless, until
 from support.pages import Clock, Page, Slow, Till, page, results_told
 
 CHAT = ChatKey("helper", "ann", "c1")
@@ -88,23 +88,20 @@ async def test_a_stopped_continuation_is_the_same_after_a_reload() -> None:
 
 
 @pytest.mark.parametrize("grace_s", [5, 0], ids=["in time", "after the run was given up"])
-def test_the_model_hears_of_a_call_that_was_stopped_with_the_users_next_words(
+async def test_the_model_hears_of_a_call_that_was_stopped_with_the_users_next_words(
     grace_s: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(request_run, "_STOP_GRACE_S", grace_s)
 
-    async def scenario() -> None:
-        tool = Endless()
-        gated = FunctionTool(tool.endless, require_confirmation=True)
-        async with page([call("endless")], "Who knows.", tools=(gated,)) as at:
-            await stopped(at, tool)
-            assert (await at.say("What now?")).text == "Who knows."
-            (told,) = results_told(at.chat.model)
-            assert "Whether it took effect is unknown" in told["error"]
-            (_, message, _, _) = await at.chat.messages()
-            assert [part["state"] for part in message["parts"] if "toolCallId" in part] == ["output-error"]
-
-    run(scenario)
+    tool = Endless()
+    gated = FunctionTool(tool.endless, require_confirmation=True)
+    async with page([call("endless")], "Who knows.", tools=(gated,)) as at:
+        await stopped(at, tool)
+        assert (await at.say("What now?")).text == "Who knows."
+        (told,) = results_told(at.chat.model)
+        assert "Whether it took effect is unknown" in told["error"]
+        (_, message, _, _) = await at.chat.messages()
+        assert [part["state"] for part in message["parts"] if "toolCallId" in part] == ["output-error"]
 
 
 async def test_a_reader_who_leaves_does_not_stop_the_payment() -> None:

@@ -8,7 +8,8 @@ from google.adk.events import Event
 from google.genai import types
 
 from adk_stream_protocol import Limits
-from adk_stream_protocol.chat.answer_records import AnswerDecoder, DecodedAnswers, known_outputs
+from adk_stream_protocol.chat.answers import AnswerDecoder, DecodedAnswers
+from adk_stream_protocol.chat.segments import known_outputs
 from adk_stream_protocol.chat.turns import digest_of_message
 from adk_stream_protocol.errors import NotFound, OutputDoesNotFit, RequestTooLarge
 from adk_stream_protocol.protocol.call_record import CallKey, CallRecord, State

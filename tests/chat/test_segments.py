@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from adk_stream_protocol.adk.translate.translator import Translator
-from adk_stream_protocol.chat.answer_records import DecodedAnswers
+from adk_stream_protocol.chat.answers import DecodedAnswers
 from adk_stream_protocol.chat.closed_logs import failed_log, new_log
 from adk_stream_protocol.chat.recorded_outcome import encode_recorded_outcome
 from adk_stream_protocol.protocol.call_record import CallKey, State
