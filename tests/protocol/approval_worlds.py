@@ -1,9 +1,9 @@
 """Every world that waiting calls can get into, breadth first over the real functions, and what holds in all of them.
 
 Two calls of one chat, one of the server's and one of the browser's. Two tabs of the owner and a stranger decide and
-answer; the model withdraws; two runs claim, start and finish, with the arguments that were shown and with others; runs are lost at any
-moment, and go on all the same, as a worker does that was only slow; the clock ticks through the deadlines. The books
-of what was said and what happened are the test's own: they are never read off the records.
+answer; the model takes calls back; two runs claim, start and finish, with the arguments that were shown and with
+others; runs are lost at any moment, and go on all the same, as a worker does that was only slow; the clock ticks through
+the deadlines. The books of what was said and what happened are the test's own: they are never read off the records.
 """
 
 from collections.abc import Iterator
@@ -187,7 +187,7 @@ def check_call(call: Call) -> None:
         assert record.result == tab, "the output is not the one that was taken"
     if call.withdrawn:
         assert record.state is State.WITHDRAWN, "a withdrawal does not stand"
-        assert not (call.ran or call.taken), "a call ran that was withdrawn"
+        assert (call.ran, call.taken) == ((), ()), "a call ran that was withdrawn"
     if word is not None:
         assert record.state is not State.PENDING, "a word in time did not count"
         assert (record.state is State.DENIED) == (not word.approved), "the first word does not stand"

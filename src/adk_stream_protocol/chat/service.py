@@ -145,8 +145,7 @@ class ChatService:
         """The live session of a chat, for a client that speaks. Opens it if there is none."""
         self._refuse_while_draining()
         chat = self._chat(caller.user_id, chat_id, caller.files_root)
-        self._live.listen(chat.key, by)
-        return await self._live.open(chat, await self._prepare(caller, {"id": chat_id}))
+        return await self._live.open_voice(chat, lambda: self._prepare(caller, {"id": chat_id}), by)
 
     def live_voice(self, user: str, chat_id: str) -> LiveVoice | None:
         """The live session of a chat, if there is one."""
