@@ -91,8 +91,8 @@ class Limits:
 
     live_backoff_s: float = 0.5
     """The pause before a live model is dialled again after a dropped connection, or after a session that failed without
-    a word. It doubles each time. Voice is dropped meanwhile. google-genai repeats a request after one second, doubling; a live
-    conversation is less patient."""
+    a word. It doubles each time. Voice is dropped meanwhile. google-genai repeats a request after one second, doubling;
+    a live conversation is less patient."""
 
     max_live_backoff_s: float = 60
     """The longest such pause. google-genai's is the same."""

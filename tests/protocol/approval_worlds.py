@@ -2,8 +2,9 @@
 
 Two calls of one chat, one of the server's and one of the browser's. Two tabs of the owner and a stranger decide and
 answer; the model takes calls back; two runs claim, start and finish, with the arguments that were shown and with
-others; runs are lost at any moment, and go on all the same, as a worker does that was only slow; the clock ticks through
-the deadlines. The books of what was said and what happened are the test's own: they are never read off the records.
+others; runs are lost at any moment, and go on all the same, as a worker does that was only slow; the clock ticks
+through the deadlines. The books of what was said and what happened are the test's own: they are never read off the
+records.
 """
 
 from collections.abc import Iterator

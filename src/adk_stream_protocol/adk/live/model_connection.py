@@ -1,7 +1,9 @@
-"""A model's live connection as ADK uses it, with two differences.
+"""A model's live connection as ADK uses it, with three differences.
 
 It is read all the time. ADK reads nothing while a tool waits for a person, so that it would learn too late that the
 model took the call back, and after 16 unread messages the connection would not even see the answers to its own pings.
+
+It ends what was said when the connection is lost: the whole text follows its pieces, as at the end of a turn.
 
 It reports what passes, also calls that the model took back, which ADK drops.
 """
@@ -14,6 +16,8 @@ from typing import Any, Protocol
 from google.adk.models.base_llm_connection import BaseLlmConnection, RealtimeInput
 from google.adk.models.llm_response import LlmResponse
 from google.genai import types
+
+from .unfinished_texts import UnfinishedTexts
 
 _END_OF_TURN = object()
 
@@ -31,6 +35,10 @@ class ConnectionObserver(Protocol):
         """This goes to the model, or is lost with the connection."""
         ...
 
+    def not_sent(self, content: types.Content) -> None:
+        """It was lost."""
+        ...
+
     def withdrawn(self, call_ids: Sequence[str]) -> None: ...
 
 
@@ -41,6 +49,7 @@ class WatchedConnection(BaseLlmConnection):
         self._connection = connection
         self._observer = observer
         self._unread: asyncio.Queue[Any] = asyncio.Queue()
+        self._unfinished = UnfinishedTexts()
         self._after_history: Sequence[types.Content] = ()
         _report_withdrawn(connection, observer.withdrawn)
         self._reader = asyncio.create_task(self._read(), name="adk-stream model")
@@ -78,9 +87,15 @@ class WatchedConnection(BaseLlmConnection):
         """The responses of one turn. If there are none, the connection has ended."""
         while (found := await self._unread.get()) is not _END_OF_TURN:
             if isinstance(found, Exception):
+                for whole in self._unfinished.take_wholes():
+                    yield whole
                 raise found
+            if found.go_away is not None:
+                self.is_going_away = True
+                for whole in self._unfinished.take_wholes():
+                    yield whole
             self._observer.taken(found)
-            self.is_going_away = self.is_going_away or found.go_away is not None
+            self._unfinished.feed(found)
             yield found
 
     # -- what ADK sends -----------------------------------------------------------------------------------------------
@@ -95,7 +110,11 @@ class WatchedConnection(BaseLlmConnection):
 
     async def _send_content(self, content: types.Content, *, partial: bool = False) -> None:
         self._observer.sent(content)
-        await self._connection._send_content(content, partial=partial)  # pyright: ignore[reportPrivateUsage] -- as ADK
+        try:
+            await self._connection._send_content(content, partial=partial)  # pyright: ignore[reportPrivateUsage] -- as ADK
+        except Exception:
+            self._observer.not_sent(content)
+            raise
 
     async def send_realtime(self, blob: RealtimeInput) -> None:
         await self._connection.send_realtime(blob)  # pyright: ignore[reportArgumentType] -- ADK declares less than it sends

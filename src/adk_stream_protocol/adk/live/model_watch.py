@@ -140,6 +140,9 @@ class ModelWatch:
         if not any(part.function_response is not None for part in content.parts or ()):
             self._words.sent(content)
 
+    def not_sent(self, content: types.Content) -> None:
+        self._words.not_sent(content)
+
     def withdrawn(self, call_ids: Sequence[str]) -> None:
         self._observer.withdrawn(call_ids)
 

@@ -5,6 +5,7 @@ lost with the connection. No clock and no connection here: whoever reads and sen
 """
 
 from dataclasses import dataclass
+from math import inf
 
 from google.genai import types
 
@@ -12,7 +13,7 @@ from google.genai import types
 @dataclass(eq=False)
 class _Words:
     content: types.Content
-    handles_before: int
+    handles_before: float
     """How many of the known handles were issued before they were sent."""
     is_being_answered: bool = False
 
@@ -30,6 +31,12 @@ class UnansweredWords:
 
     def sent(self, content: types.Content) -> None:
         self._words.append(_Words(content, len(self._handles)))
+
+    def not_sent(self, content: types.Content) -> None:
+        """Sending has failed: no handle stands for these words."""
+        for words in self._words:
+            if words.content is content:
+                words.handles_before = inf
 
     def handle_issued(self, handle: str) -> None:
         self._handles.append(handle)
