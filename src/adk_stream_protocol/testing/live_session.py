@@ -208,7 +208,8 @@ class LiveSession:
         self.emitted.put_nowait(None)
 
     async def taken(self) -> None:
-        """Wait until ADK has read everything, and asks for more."""
+        """Wait until everything was read, and more is asked for. Behind a bridge, which reads ahead, ADK may take it
+        later."""
         await self.emitted.join()
 
     async def _emit(self, **fields: Any) -> None:

@@ -358,7 +358,13 @@ class LiveRun:
                 await self._context.chat.runner.session_service.append_event(self._segments.session, event)
 
     def _in_background(self, work: Coroutine[Any, Any, None]) -> None:
-        task = asyncio.create_task(work, name=f"adk-stream live {self._context.chat.chat_id}")
+        async def logged() -> None:
+            try:
+                await work
+            except Exception as error:  # whatever a store raises
+                log_failure(error, self._context.chat.chat_id)
+
+        task = asyncio.create_task(logged(), name=f"adk-stream live {self._context.chat.chat_id}")
         self._background.add(task)
         task.add_done_callback(self._background.discard)
 
@@ -398,6 +404,8 @@ class LiveRun:
                 timer.cancel()
         self._models.stop()
         try:
+            if self._background:
+                await asyncio.wait(self._background)
             if not self.leased.is_lost:
                 await self._keep_what_was_said()
                 if self._options.run_config.get_session_config is None:

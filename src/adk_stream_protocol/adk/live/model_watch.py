@@ -101,7 +101,11 @@ class ModelWatch:
         self._drops = self._drops + 1 if is_short else 0
         if self._words.is_answer_due and self._lost_answer is None:
             loop = asyncio.get_running_loop()
-            self._lost_answer = loop.call_later(self._limits.live_resume_s, self._observer.answer_lost)
+            self._lost_answer = loop.call_later(self._limits.live_resume_s, self._give_up_answer)
+
+    def _give_up_answer(self) -> None:
+        self._lost_answer = None
+        self._observer.answer_lost()
 
     def stop(self) -> None:
         """The run is over."""
