@@ -151,3 +151,20 @@ def test_words_that_could_not_be_sent_are_lost_whatever_handle_came_meanwhile() 
     words.not_sent(failed)
     words.handle_in_use("h1")
     assert words.lost("h1") == ["three"]
+
+
+def test_an_answer_to_a_tools_result_is_due_until_the_model_says_something() -> None:
+    words = Words()
+    words.write("pay")
+    words.called()
+    words.result_sent()
+    assert words.is_answer_due
+    words.turn_completed()
+    assert not words.is_answer_due
+    words.result_sent()
+    words.said()
+    words.turn_completed()
+    assert not words.is_answer_due
+    words.result_sent()
+    assert words.lost("h1") == []
+    assert not words.is_answer_due

@@ -180,9 +180,7 @@ class World:
     # -- what must hold -----------------------------------------------------------------------------------------------
 
     async def check(self) -> None:
-        await asyncio.sleep(
-            LIMITS.live_silence_s + 20
-        )  # for tools at work, and a model that was lost
+        await asyncio.sleep(LIMITS.live_silence_s + 20)  # for tools at work, and a model that was lost
         for tab in self.everything:
             tab.check_streams()
         audit = await self.store.audit(ChatKey("helper", "ann", "chat-1"))

@@ -105,6 +105,27 @@ async def test_words_after_the_handle_are_sent_again_and_no_others(way: str, hal
         assert own(client, "error") == []
 
 
+async def test_what_comes_behind_a_go_away_is_no_answer_since_adk_does_not_take_it() -> None:
+    async def server(session: LiveSession) -> None:
+        if session.number > 1:
+            await answer_everything(session, said)
+            return
+        await session.expect_text()
+        await session.answer("One.")
+        await session.resumption_handle("h1")
+        await session.expect_text()
+        await session.go_away()
+        await session.answer("Never taken.")
+        await session.expect("close")
+
+    said: list[str] = []
+    async with live_app(server) as live, live.attached() as client:
+        assert (await client.say("First")).text == "One."
+        assert (await client.say("Second")).text == "Yes."
+        assert said == ["Second"]
+        assert live.runs == 1
+
+
 @each_way
 async def test_words_that_the_service_has_are_not_sent_again(way: str) -> None:
     async def server(session: LiveSession) -> None:
@@ -173,6 +194,31 @@ async def test_an_answer_that_the_service_goes_on_with_is_whole(way: str) -> Non
         assert (told.types[-1], told.text) == ("finish", "The first half and the second.")
         await asyncio.sleep(60)
         assert (await client.say("Again")).text == "Yes."
+        assert live.runs == 1
+
+
+@each_way
+async def test_a_result_that_the_service_says_nothing_about_after_a_loss_ends_the_answer_and_not_the_session(
+    way: str,
+) -> None:
+    def look() -> str:
+        """Looks."""
+        return "all is well"
+
+    async def server(session: LiveSession) -> None:
+        if session.number > 1:
+            await answer_everything(session)
+            return
+        await session.resumption_handle("h1")
+        await session.expect_text()
+        await session.call("look")
+        await session.expect_response()
+        await lose(session, way)
+
+    async with live_app(server, tools=(look,)) as live, live.attached() as client:
+        told = await client.say("Look")
+        assert (told.chunks[-1]["type"], told.chunks[-1]["errorText"]) == ("error", LOST_ANSWER)
+        assert (await client.say("And now?")).text == "Yes."
         assert live.runs == 1
 
 

@@ -122,6 +122,12 @@ class ModelWatch:
         update = response.live_session_resumption_update
         if update is not None and update.new_handle:
             self._words.handle_issued(update.new_handle)
+
+    def taken(self, response: LlmResponse) -> None:
+        """ADK takes nothing after a GoAway: what was read behind it is lost with the connection."""
+        update = response.live_session_resumption_update
+        if update is not None and update.new_handle:
+            self._words.handle_in_use(update.new_handle)
         parts = (response.content.parts if response.content is not None else None) or ()
         spoken = response.output_transcription
         if parts or (spoken is not None and spoken.text):
@@ -134,14 +140,11 @@ class ModelWatch:
             self._goes_on()
             self._words.turn_completed()
 
-    def taken(self, response: LlmResponse) -> None:
-        update = response.live_session_resumption_update
-        if update is not None and update.new_handle:
-            self._words.handle_in_use(update.new_handle)
-
     def sent(self, content: types.Content) -> None:
         self._goes_on()  # from now on an answer to this is waited for
-        if not any(part.function_response is not None for part in content.parts or ()):
+        if any(part.function_response is not None for part in content.parts or ()):
+            self._words.result_sent()
+        else:
             self._words.sent(content)
 
     def not_sent(self, content: types.Content) -> None:

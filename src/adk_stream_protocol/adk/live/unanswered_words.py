@@ -23,14 +23,19 @@ class UnansweredWords:
         self._words: list[_Words] = []
         self._handles: list[str] = []
         self._is_turn_open = False
+        self._has_new_result = False
 
     @property
     def is_answer_due(self) -> bool:
         """Whether the model has something to answer, or has not come to the end of what it says."""
-        return self._is_turn_open or bool(self._words)
+        return self._is_turn_open or self._has_new_result or bool(self._words)
 
     def sent(self, content: types.Content) -> None:
         self._words.append(_Words(content, len(self._handles)))
+
+    def result_sent(self) -> None:
+        """Of a tool. It is not sent again from here: the queue keeps what nobody has taken."""
+        self._has_new_result = True
 
     def not_sent(self, content: types.Content) -> None:
         """Sending has failed: no handle stands for these words."""
@@ -49,6 +54,7 @@ class UnansweredWords:
             words.handles_before -= place
 
     def said(self) -> None:
+        self._has_new_result = False
         if not self._is_turn_open:  # words that come from now on are not what is being answered
             self._is_turn_open = True
             for words in self._words:
@@ -61,7 +67,7 @@ class UnansweredWords:
 
     def turn_completed(self) -> None:
         """A turn in which nothing was said is an answer, too."""
-        has_said_something, self._is_turn_open = self._is_turn_open, False
+        has_said_something, self._is_turn_open, self._has_new_result = self._is_turn_open, False, False
         self._words = [words for words in self._words if has_said_something and not words.is_being_answered]
 
     def take_lost(self, handle: str | None) -> list[types.Content]:
@@ -77,7 +83,7 @@ class UnansweredWords:
         return lost
 
     def forget(self) -> None:
-        self._words, self._handles, self._is_turn_open = [], [], False
+        self._words, self._handles, self._is_turn_open, self._has_new_result = [], [], False, False
 
     def _place_of(self, handle: str | None) -> int:
         """-1 if it was issued before everything that is known here."""
