@@ -19,6 +19,8 @@
     │   ├── Busy                   503, with Retry-After
     │   ├── Restarting             503, with Retry-After
     │   ├── StoreUnavailable       503
+    │   ├── NoLiveMode             501
+    │   ├── LiveFailed             502
     │   └── RefusedByApplication   as its hook said
     └── LocalProtocolError         our bug: a chunk out of the stream's grammar
     ConfigurationError             a bridge that cannot work, raised at start-up (a ValueError)
@@ -149,6 +151,24 @@ class StoreUnavailable(Refusal):
     status = 503
     code = "store-unavailable"
     public_text = "Approvals cannot be recorded right now, so nothing was run. Try again."
+
+
+class NoLiveMode(Refusal):
+    status = 501
+    code = "no-live-mode"
+    public_text = (
+        "This agent's model has no live mode. Write to it without a live session, or give the agent a live model: "
+        "for Gemini, one that supports bidiGenerateContent."
+    )
+
+
+class LiveFailed(Refusal):
+    """A live session has failed. Its text says why, as far as clients may know."""
+
+    status = 502
+    code = "live-failed"
+    public_text = "The live session has failed. Try again."
+    retry_after_s = 1
 
 
 class RefusedByApplication(Refusal):

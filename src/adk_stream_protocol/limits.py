@@ -77,6 +77,26 @@ class Limits:
     live_silence_s: float = 60
     """How long a live model may be silent after input, with no tool at work and nobody asked."""
 
+    live_resume_s: float = 10
+    """How long a live service may take to go on with an answer after its connection was lost. Then the answer ends as
+    failed, and the session goes on. Gemini begins to answer in one to three seconds; dialling takes one more."""
+
+    live_short_connection_s: float = 10
+    """A live connection that ends sooner, without a word from the model, counts as dropped. Gemini ends connections
+    after about ten minutes; those that it refuses to serve last less than a second."""
+
+    max_live_redials: int = 5
+    """Dropped connections in a row before a live session ends with an error. ADK gives up after as many that are not
+    accepted, and never after those that are."""
+
+    live_backoff_s: float = 0.5
+    """The pause before a live model is dialled again after a dropped connection, or after a session that failed without
+    a word. It doubles each time. Voice is dropped meanwhile. google-genai repeats a request after one second, doubling;
+    a live conversation is less patient."""
+
+    max_live_backoff_s: float = 60
+    """The longest such pause. google-genai's is the same."""
+
     max_waiting_audio_s: float = 2
     """How much of the user's voice waits for a model that does not take it. Older voice is of no use in a conversation;
     it is dropped and counted."""

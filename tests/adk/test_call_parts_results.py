@@ -11,6 +11,7 @@ from support.tool_messages import LARGE, Message, told, types
 
 DENIED = "This call was not run: the user denied it."
 EXPIRED = "This call was not run: it expired, no answer came in time."
+WITHDRAWN = "This call was not run: the model withdrew it before it began."
 
 
 def played(call_id: str = "1", **fields: Any) -> CallRecord:
@@ -44,6 +45,7 @@ def played(call_id: str = "1", **fields: Any) -> CallRecord:
         ),
         (record(state=State.EXPIRED), "tool-output-error", EXPIRED),
         (record(state=State.DENIED), "tool-output-error", DENIED),
+        (record(state=State.WITHDRAWN), "tool-output-error", WITHDRAWN),
     ],
 )
 def test_a_call_came_to_what_the_record_has(found: CallRecord, type: str, shown: Any) -> None:
@@ -86,6 +88,8 @@ def test_a_result_that_the_client_has_is_not_told_again() -> None:
         (State.EXPIRED, True, False),
         (State.EXPIRED, None, False),
         (State.UNRECOGNIZED, False, False),
+        (State.WITHDRAWN, True, False),
+        (State.WITHDRAWN, None, False),
     ],
 )
 def test_a_denial_is_told_as_one(state: State, approved: bool | None, is_denied: bool) -> None:

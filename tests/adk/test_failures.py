@@ -2,11 +2,15 @@
 
 import pytest
 from google.genai import errors as genai_errors
+from websockets.exceptions import ConnectionClosedError
+from websockets.frames import Close
 
-from adk_stream_protocol.adk.failures import public_failure_text
+from adk_stream_protocol.adk.failures import ModelLost, public_failure_text
+from adk_stream_protocol.errors import NoLiveMode
 
 BUSY = "The model is busy. Try again in a moment."
 FAILED = "The agent could not answer. Try again."
+NOT_SUPPORTED = {"error": {"message": "models/m is not supported for bidiGenerateContent."}}
 SECRET = {"error": {"message": "key 1234", "status": "SECRET"}}
 
 
@@ -25,6 +29,13 @@ SECRET = {"error": {"message": "key 1234", "status": "SECRET"}}
         ("RuntimeError", FAILED),
         (RuntimeError("429"), FAILED),
         (RuntimeError("key 1234"), FAILED),
+        (ModelLost(), "The connection to the model was lost. Send your message again."),
+        (NotImplementedError("Live connection is not supported for gpt."), NoLiveMode.public_text),
+        (NotImplementedError("key 1234"), FAILED),
+        (genai_errors.APIError(1008, NOT_SUPPORTED), NoLiveMode.public_text),
+        (ConnectionClosedError(Close(1008, NOT_SUPPORTED["error"]["message"]), None), NoLiveMode.public_text),
+        (ConnectionClosedError(Close(1008, "key 1234"), None), FAILED),
+        (RuntimeError("bidiGenerateContent"), FAILED),
     ],
 )
 def test_each_failure_has_its_sentence(failure: Exception | str, told: str) -> None:

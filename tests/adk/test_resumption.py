@@ -37,7 +37,7 @@ def told(content: types.Content | None) -> list[tuple[str | None, str | None, An
 @pytest.mark.parametrize("state", list(State))
 def test_a_persons_word_is_told_as_adk_asks_for_it(state: State) -> None:
     plan = plan_resumption([asked(record(state=state))], IDS)
-    is_confirmed = state not in (State.DENIED, State.EXPIRED)
+    is_confirmed = state not in (State.DENIED, State.EXPIRED, State.WITHDRAWN)
     assert [told(content) for content in plan.messages] == [
         [("q1", "adk_request_confirmation", {"confirmed": is_confirmed})]
     ]

@@ -14,6 +14,7 @@ from google.adk.agents.run_config import RunConfig
 from google.adk.models.llm_request import LlmRequest
 from google.adk.tools import FunctionTool, ToolContext
 from google.genai import types
+from websockets.exceptions import ConnectionClosedError
 
 from adk_stream_protocol import ApprovalPolicy, ChatBridge, Limits
 from adk_stream_protocol.protocol.call_record import ChatKey
@@ -27,6 +28,7 @@ from support.virtual_time import run
 INTERLEAVINGS = 10_000
 STEPS = 12
 DEADLINE_S, GRACE_S = 60, 30
+LIMITS = Limits(live_grace_s=GRACE_S)
 TERMINAL = ("finish", "abort", "error")
 
 
@@ -37,7 +39,7 @@ class World:
         self.random = Random(seed)
         self.paid: Counter[str] = Counter()
         self.store = MemoryStore(clock=asyncio.get_running_loop().time)
-        model = ScriptedLiveModel([self.reply] * 100, family=self.random.choice(["2.5", "3"]))
+        self.model = model = ScriptedLiveModel([self.reply] * 100, family=self.random.choice(["2.5", "3"]))
         agent = LlmAgent(
             name="helper", model=model, tools=[FunctionTool(self.pay, require_confirmation=True), self.look]
         )
@@ -47,7 +49,7 @@ class World:
             store=self.store,
             run_config=RunConfig(response_modalities=[types.Modality.TEXT]),
             approvals=ApprovalPolicy(deadline_s=DEADLINE_S),
-            limits=Limits(live_grace_s=GRACE_S),
+            limits=LIMITS,
         )
         self.app = app_of(self.bridge)
         self.tabs: list[Tab | None] = [None, None]
@@ -82,6 +84,7 @@ class World:
     async def step(self) -> None:
         kinds = [self.say, self.say, self.decide, self.decide, self.decide, self.decide_over_http, self.decide_twice]
         kinds += [self.disconnect, self.reconnect, self.reconnect, self.stop, self.wait, self.breathe, self.breathe]
+        kinds += [self.withdraw, self.lose_connection]
         await self.random.choice(kinds)()
 
     def tab(self) -> "Tab | None":
@@ -148,6 +151,25 @@ class World:
         if self.random.random() < 0.4:
             self.http.append(asyncio.create_task(self.post("/api/chat/chat-1/stop", {})))
 
+    async def withdraw(self) -> None:
+        """The model takes back one of its calls, perhaps one that has run."""
+        if self.model.sessions:
+            made = [part.function_call for content in self.model.sessions[-1].contents for part in content.parts or ()]
+            ids = [each.id for each in made if each is not None and each.id]
+            if ids:
+                await self.model.sessions[-1].cancel(self.random.choice(ids))
+
+    async def lose_connection(self) -> None:
+        if self.model.sessions:
+            session = self.model.sessions[-1]
+            if self.random.random() < 0.8:
+                await session.resumption_handle(f"h{next(self.numbers)}")
+                await self.breathe()
+            if self.random.random() < 0.5:
+                await session.go_away()
+            else:
+                session.fail(ConnectionClosedError(None, None))
+
     async def wait(self) -> None:
         await asyncio.sleep(self.random.choice([1, GRACE_S + 1, DEADLINE_S + 1]))
 
@@ -158,7 +180,7 @@ class World:
     # -- what must hold -----------------------------------------------------------------------------------------------
 
     async def check(self) -> None:
-        await asyncio.sleep(20)  # for tools at work
+        await asyncio.sleep(LIMITS.live_silence_s + 20)  # for tools at work, and a model that was lost
         for tab in self.everything:
             tab.check_streams()
         audit = await self.store.audit(ChatKey("helper", "ann", "chat-1"))
@@ -169,6 +191,8 @@ class World:
         assert max(decided.values(), default=0) <= 1
         started = Counter(entry.call.call_id for entry in audit if entry.state == "started")
         assert started == self.paid
+        withdrawn = {entry.call.call_id for entry in audit if entry.state == "withdrawn"}
+        assert not withdrawn & self.paid.keys()
 
 
 class Tab:

@@ -11,7 +11,7 @@ from google.adk.agents.run_config import RunConfig
 from google.adk.tools import FunctionTool
 from google.genai import types
 
-from adk_stream_protocol import ChatBridge
+from adk_stream_protocol import ChatBridge, Limits
 from support.apps import app_of, user_of
 from support.fake_gemini_live import GEMINI_2_5, GEMINI_3, FakeGeminiLive, WireSession
 from support.live_client import LiveClient, live_socket
@@ -32,7 +32,10 @@ def pay(amount: int) -> dict[str, int]:
 
 
 def play(
-    service: Callable[[WireSession], None], scenario: Callable[[LiveClient], Coroutine[Any, Any, None]], name: str
+    service: Callable[[WireSession], None],
+    scenario: Callable[[LiveClient], Coroutine[Any, Any, None]],
+    name: str,
+    **options: Any,
 ) -> None:
     async def played(gemini: FakeGeminiLive) -> None:
         model = gemini.live_model(name, ping_interval=KEEP_ALIVE_S, ping_timeout=1)
@@ -40,6 +43,7 @@ def play(
             LlmAgent(name="helper", model=model, tools=[FunctionTool(pay, require_confirmation=True)]),
             user_id=user_of,
             run_config=RunConfig(response_modalities=[types.Modality.TEXT]),
+            **options,
         )
         async with asyncio.timeout(30):
             async with live_socket(app_of(bridge)) as client:
@@ -120,4 +124,4 @@ def test_a_service_that_takes_us_in_and_throws_us_out_ends_the_session_with_an_e
             "The agent could not answer. Try again.",
         )
 
-    play(service, scenario, GEMINI_3)
+    play(service, scenario, GEMINI_3, limits=Limits(live_backoff_s=0.01))

@@ -80,7 +80,7 @@ DECISIONS: dict[str, Callable[[Any], Part]] = {
 }
 WORDS = {True: "approved", False: "denied"}
 SERVER = {f"server, {state}": asked(state=state) for state in State}
-BROWSER_STATES = (State.PENDING, State.APPROVED, State.DENIED, State.EXPIRED, State.DONE)
+BROWSER_STATES = (State.PENDING, State.APPROVED, State.DENIED, State.EXPIRED, State.WITHDRAWN, State.DONE)
 GATED = {f"gated browser, {state}": asked("c1", "browser", state) for state in BROWSER_STATES}
 FREE = {f"browser, {state}": asked("c1", "browser", state, is_gated=False) for state in BROWSER_STATES[1:]}
 

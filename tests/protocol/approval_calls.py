@@ -53,4 +53,5 @@ MOVES: dict[Move, Callable[[CallRecord], CallRecord]] = {
     Move.TAKE_OUTPUT: take_output,
     Move.LOSE_RUN: lambda approval: call_record.lose_run(approval, living_run="run-2"),
     Move.GIVE_UP: lambda approval: call_record.give_up(approval, result="not run"),
+    Move.WITHDRAW: call_record.withdraw,
 }

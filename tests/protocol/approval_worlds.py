@@ -1,9 +1,10 @@
 """Every world that waiting calls can get into, breadth first over the real functions, and what holds in all of them.
 
 Two calls of one chat, one of the server's and one of the browser's. Two tabs of the owner and a stranger decide and
-answer; two runs claim, start and finish, with the arguments that were shown and with others; runs are lost at any
-moment, and go on all the same, as a worker does that was only slow; the clock ticks through the deadlines. The books
-of what was said and what happened are the test's own: they are never read off the records.
+answer; the model takes calls back; two runs claim, start and finish, with the arguments that were shown and with
+others; runs are lost at any moment, and go on all the same, as a worker does that was only slow; the clock ticks
+through the deadlines. The books of what was said and what happened are the test's own: they are never read off the
+records.
 """
 
 from collections.abc import Iterator
@@ -71,6 +72,8 @@ class Call(NamedTuple):
     """Whether it was lost before it could."""
     taken: tuple[tuple[str, int], ...] = ()
     """Every output of the browser that was accepted: whose, and when."""
+    withdrawn: bool = False
+    """Whether the model took it back, and was heard."""
 
     @property
     def may_run(self) -> bool:
@@ -111,9 +114,11 @@ def actions() -> Iterator[Action]:
         yield Action("take_output", {"by": OWNER, "result": tab}, tab, needs_now=True)
     yield Action("take_output", {"by": STRANGER, "result": STRANGER}, STRANGER, needs_now=True)
     yield Action("give_up", {"result": GIVEN_UP})
+    yield Action("withdraw", {})
 
 
 GIVEN_UP = "given up"
+ENDS = {"denied", "expired", "done", "failed", "outcome-unknown", "withdrawn"}
 
 LOSSES = [Action("lose_run", {"living_run": living}) for living in (None, *RUNS)]
 
@@ -128,7 +133,7 @@ def perform(call: Call, action: Action, now: int) -> Call:
         after = None
     moved = after is not None and after is not before
     books = call._replace(record=after or before)
-    is_first_word = action.name == "decide" and action.who in TABS and call.word is None
+    is_first_word = action.name == "decide" and action.who in TABS and call.word is None and not call.withdrawn
     if is_first_word and is_gated(before) and now < DEADLINE:
         books = books._replace(word=Word(given["approved"], now, action.who))
     if action.name == "claim" and moved:
@@ -141,6 +146,8 @@ def perform(call: Call, action: Action, now: int) -> Call:
         books = books._replace(lost=True)
     if action.name == "take_output" and moved and after.state is State.DONE:  # pyright: ignore
         books = books._replace(taken=(*call.taken, (action.who, now)))
+    if action.name == "withdraw" and moved:
+        books = books._replace(withdrawn=True)
     check_call(books)
     check_step(call, action, now, after, books)
     # A call can be claimed and lost for ever; its version grows with that, and nothing else.
@@ -179,6 +186,9 @@ def check_call(call: Call) -> None:
         assert call.may_run, "an output was taken without an approval"
         assert at < output_until(call), "an output was taken too late"
         assert record.result == tab, "the output is not the one that was taken"
+    if call.withdrawn:
+        assert record.state is State.WITHDRAWN, "a withdrawal does not stand"
+        assert (call.ran, call.taken) == ((), ()), "a call ran that was withdrawn"
     if word is not None:
         assert record.state is not State.PENDING, "a word in time did not count"
         assert (record.state is State.DENIED) == (not word.approved), "the first word does not stand"
@@ -192,7 +202,7 @@ def check_step(call: Call, action: Action, now: int, after: CallRecord | None, b
     if record is not before:
         assert record.version == before.version + 1, "a move without a new version lets two writers win"
         assert action.who != STRANGER, "a stranger moved a call"
-        assert before.state not in {"denied", "expired", "done", "failed", "outcome-unknown"}, "a final state moved"
+        assert before.state not in ENDS, "a final state moved"
     if action.name == "decide" and action.who in TABS:
         assert after is not None, "a later decision was not told what is recorded"
         assert record is before or call.word is None, "a later decision changed something"
@@ -205,6 +215,10 @@ def check_step(call: Call, action: Action, now: int, after: CallRecord | None, b
     if action.name == "give_up" and record is not before:
         assert not call.ran, "a call was given up that had begun"
         assert (record.state, record.result) == (State.FAILED, GIVEN_UP), "a call that was given up does not say so"
+    if action.name == "withdraw":
+        assert record is before or not call.ran, "a call was withdrawn that had begun"
+        is_open = before.state in (State.PENDING, State.APPROVED)
+        assert (record is not before) == is_open, "what nobody has taken could not be withdrawn, or what a run has"
     if action.name == "lose_run" and record is not before:
         assert before.lease_token != action.given["living_run"], "a run was lost that lives"
         assert before.state is not State.CLAIMED or record.state is State.APPROVED, "a lost claim was not given back"

@@ -12,22 +12,24 @@ EXPECTED = {
     ("pending", "approve"): "approved",
     ("pending", "deny"): "denied",
     ("pending", "expire"): "expired",
+    ("pending", "withdraw"): "withdrawn",
     ("approved", "claim"): "claimed",
     ("approved", "take output"): "done",
     ("approved", "expire"): "expired",
     ("approved", "give up"): "failed",
+    ("approved", "withdraw"): "withdrawn",
     ("claimed", "start"): "started",
     ("claimed", "lose run"): "approved",
     ("started", "finish"): "done",
     ("started", "fail"): "failed",
     ("started", "lose run"): "outcome-unknown",
 }
-FINAL_STATES = {"denied", "expired", "done", "failed", "outcome-unknown", "unrecognized"}
+FINAL_STATES = {"denied", "expired", "done", "failed", "outcome-unknown", "withdrawn", "unrecognized"}
 
 
 def off_the_table(call: CallRecord, move: Move) -> CallRecord | str:
     """Whoever comes too late is told what is recorded; whoever would act on it is refused."""
-    learns = {"approve", "deny", "expire", "lose run", "give up"} | (
+    learns = {"approve", "deny", "expire", "lose run", "give up", "withdraw"} | (
         {"take output"} if call.state.value in FINAL_STATES else set()
     )
     return call if move.value in learns else f"{move.value} while {call.state.value}"
@@ -142,6 +144,15 @@ def test_a_deadline_that_passes_says_nothing_in_the_persons_name() -> None:
     assert call_record.expire(SERVER, now=DEADLINE) == changed(SERVER, state=State.EXPIRED, version=1)
 
 
+@pytest.mark.parametrize("call", [SERVER, decide(SERVER), BROWSER, decide(BROWSER, browser_s=60.0)])
+def test_a_withdrawal_keeps_what_the_person_said_and_is_told_to_whoever_answers_later(call: CallRecord) -> None:
+    withdrawn = call_record.withdraw(call)
+    assert withdrawn == changed(call, state=State.WITHDRAWN, version=call.version + 1)
+    assert decide(withdrawn, approved=True) is withdrawn
+    if call.executor == "browser":
+        assert take_output(withdrawn) is withdrawn
+
+
 def test_the_life_of_a_servers_call_is_recorded_step_by_step() -> None:
     approved = decide(SERVER)
     claimed = claim(approved)
@@ -232,11 +243,12 @@ def test_a_call_is_read_back_from_a_store_as_it_was() -> None:
 
 def test_the_names_of_states_stay_since_stores_keep_them() -> None:
     names = ["pending", "approved", "denied", "expired", "claimed", "started", "done", "failed", "outcome-unknown"]
+    names.append("withdrawn")
     assert [state.value for state in State if state is not State.UNRECOGNIZED] == names
 
 
 def test_a_state_of_a_later_version_is_read_and_can_only_be_told() -> None:
-    written = msgspec.json.encode(SERVER).replace(b'"pending"', b'"withdrawn"')
+    written = msgspec.json.encode(SERVER).replace(b'"pending"', b'"postponed"')
     call = msgspec.json.decode(written, type=CallRecord)
     assert call == changed(SERVER, state=State.UNRECOGNIZED)
     assert State.UNRECOGNIZED == "unrecognized"

@@ -143,12 +143,12 @@ async def test_what_a_new_worker_asks_is_moved_by_an_old_one_and_keeps_its_mark(
 async def test_a_state_of_a_later_version_is_read_marked_and_never_written(databases: Stores, clock: Clock) -> None:
     async with old_worker(databases.url) as later, databases.open(clock) as store:
         await store.add(asked())
-        await later.move("call-1", state="withdrawn")
+        await later.move("call-1", state="postponed")
         (found,) = (await store.read(CHAT)).records
         assert found == asked(state=State.UNRECOGNIZED, version=1)
         assert await advance(store, CHAT, found.call, approve) == found
         lease = await held(store)
         await store.release(lease, [found.call])
         assert (await store.read(CHAT)).records == [msgspec.structs.replace(found, delivered=True)]
-        assert (await later.read("call-1"))["state"] == "withdrawn"
-        assert await trail(store) == ["pending", "withdrawn"]
+        assert (await later.read("call-1"))["state"] == "postponed"
+        assert await trail(store) == ["pending", "postponed"]

@@ -224,6 +224,7 @@ async def test_an_approved_call_that_nobody_took_up_is_found_after_a_while(store
         ({**APPROVED, "state": State.DONE, "lease_token": "r"}, False),
         ({**APPROVED, "state": State.FAILED, "lease_token": "r"}, False),
         ({**APPROVED, "state": State.UNKNOWN}, False),
+        ({**APPROVED, "state": State.WITHDRAWN}, False),
     ],
     ids=lambda value: f"{value['state']}-{value.get('executor', 'server')}" if isinstance(value, dict) else str(value),
 )

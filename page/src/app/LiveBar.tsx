@@ -3,6 +3,7 @@ import type { LiveChatTransport } from "adk-stream-client";
 import { Mic, MicOff, OctagonPause, RadioTower } from "lucide-react";
 import { type RefObject, useEffect, useRef, useState, useSyncExternalStore } from "react";
 import { type ConnectionState, useConnection } from "./useConnection.ts";
+import { useLiveProblem } from "./useLiveProblem.ts";
 import { type Microphone, Voice } from "./voice.ts";
 
 interface LiveBarProps {
@@ -13,8 +14,10 @@ interface LiveBarProps {
 
 export function LiveBar({ live, isBusy, onReconnect }: LiveBarProps) {
   const [voice] = useState(() => new Voice(live));
-  const { microphone, problem } = useSyncExternalStore(voice.subscribe, voice.state);
+  const { microphone, problem: microphoneProblem } = useSyncExternalStore(voice.subscribe, voice.state);
   const connection = useConnection(live);
+  const liveProblem = useLiveProblem(live);
+  const problem = microphoneProblem ?? liveProblem;
   const userMeter = useRef<HTMLSpanElement>(null);
   const agentMeter = useRef<HTMLSpanElement>(null);
   const [isHeard, setHeard] = useState(false);

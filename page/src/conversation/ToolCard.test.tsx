@@ -18,6 +18,11 @@ describe("each state of a call says so", () => {
     ],
     ["a result", call("output-available", { output: {} }), "Completed"],
     ["an error", call("output-error", { errorText: "Insufficient funds" }), "Failed"],
+    [
+      "a call that the model took back",
+      call("output-error", { errorText: "This call was not run: the model withdrew it before it began." }),
+      "Withdrawn",
+    ],
     ["a denial", call("output-denied", { approval: { id: "a", approved: false } }), "Denied"],
   ])("%s", (_, part, expected) => {
     show([assistant(part)], { status: "streaming" });

@@ -72,6 +72,9 @@ function Section({ title, value }: { title: string; value: unknown }) {
   );
 }
 
+/** How the server says that the model took a call back. */
+const WITHDRAWN = "This call was not run: the model withdrew it";
+
 function viewOf(tool: ToolPart, isStreaming: boolean): View {
   switch (tool.state) {
     case "input-streaming":
@@ -94,6 +97,7 @@ function viewOf(tool: ToolPart, isStreaming: boolean): View {
     case "output-denied":
       return { words: "Denied", icon: Ban, hue: "text-approval" };
     case "output-error":
+      if (tool.errorText?.startsWith(WITHDRAWN)) return { words: "Withdrawn", icon: Ban, hue: "text-ink-2" };
       return { words: "Failed", icon: CircleAlert, hue: "text-error" };
     default:
       return { words: tool.state, icon: Hourglass, hue: "text-ink-2" };

@@ -2,6 +2,8 @@
 
 from typing import Protocol
 
+from ..errors import BridgeError
+
 
 class LiveListener(Protocol):
     """A client that is connected to the chat."""
@@ -18,6 +20,10 @@ class LiveListener(Protocol):
     def transcript(self, chat_id: str, role: str, message_id: str, text: str, *, is_final: bool) -> None: ...
 
     def audio(self, chat_id: str, samples: bytes, rate: int) -> None: ...
+
+    def failed(self, chat_id: str, error: BridgeError) -> None:
+        """The live session has failed, or cannot be opened for this client's voice."""
+        ...
 
     def audio_clear(self, chat_id: str) -> None:
         """What was not played yet is not to be played."""

@@ -2,20 +2,16 @@
 
 import warnings
 from collections.abc import Iterator
-from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
-from google.adk.agents import LlmAgent
 from google.adk.apps import App, ResumabilityConfig
 from google.adk.artifacts import BaseArtifactService, InMemoryArtifactService
 from google.adk.memory import BaseMemoryService
-from google.adk.models import Gemini
 from google.adk.plugins.base_plugin import BasePlugin
 from google.adk.runners import Runner
 from google.adk.sessions import BaseSessionService, InMemorySessionService
 from google.adk.workflow import BaseNode, FunctionNode
-from google.genai import types
 
 from ..errors import ConfigurationError
 from .node_tree import all_nodes
@@ -93,28 +89,6 @@ def _refuse_waiting_nodes(root: Any) -> None:
                 f"The workflow node {node.name!r} waits for an answer, and nobody can give one there: "
                 "put what it runs into the tools of an LlmAgent instead."
             )
-
-
-def lift_frame_limit(agent: Any) -> None:
-    """While a call waits for a person, ADK does not read from Gemini. After 16 unread frames the connection would stop
-    reading, even the answers to its own pings, and would be closed as dead."""
-    for found in _agents(agent):
-        model: Any = None
-        with suppress(Exception):  # for example not in the registry: ADK raises when the model is used
-            model = found.canonical_live_model
-        if isinstance(model, Gemini) and model.client is None:
-            given = dict(model.client_kwargs or {})
-            options = types.HttpOptions.model_validate(given.get("http_options") or {})
-            arguments = {"max_queue": None, **(options.async_client_args or {})}
-            given["http_options"] = options.model_copy(update={"async_client_args": arguments})
-            model.client_kwargs = given
-
-
-def _agents(root: Any) -> Iterator[LlmAgent]:
-    if isinstance(root, LlmAgent):
-        yield root
-    for below in getattr(root, "sub_agents", None) or ():
-        yield from _agents(below)
 
 
 def resumable() -> ResumabilityConfig:

@@ -2,22 +2,26 @@
 
 import asyncio
 from collections import defaultdict
+from collections.abc import Awaitable, Callable
 
 from ..adk.calls.gate import ApprovalGate
 from ..adk.content import encode_content
 from ..adk.live.live_message import LiveMessage
 from ..adk.live.live_run import LiveOptions, LiveRun
+from ..adk.live.model_watch import has_live_mode, live_model_of
 from ..adk.live_listener import LiveListener
 from ..adk.run import Run
 from ..adk.run_config import effective_live_config
 from ..adk.session import Chat, MessageIds
 from ..chunk_log import ChunkLog
-from ..errors import RunActive
+from ..errors import BridgeError, LiveFailed, NoLiveMode, RunActive
 from ..limits import Limits
 from ..protocol.call_record import ChatKey
 from ..protocol.turn import Turn
 from .leases import ChatLeases
+from .live_voice import LiveVoice
 from .prepared import Prepared, presentation
+from .refused_voice import RefusedVoice
 from .segments import RunDefaults, Segments
 
 
@@ -37,6 +41,7 @@ class LiveChats:
         self._defaults = defaults
         self._runs: dict[ChatKey, LiveRun] = {}
         self._opening: dict[ChatKey, asyncio.Task[LiveRun]] = {}
+        self._refused_voice = RefusedVoice(limits)
         self._listeners: defaultdict[ChatKey, set[LiveListener]] = defaultdict(set)
 
     def get(self, chat: ChatKey) -> LiveRun | None:
@@ -67,8 +72,25 @@ class LiveChats:
             live.watch_listeners()
         elif not self._listeners[chat]:
             del self._listeners[chat]
+            self._refused_voice.forget(chat)
 
     # -- sessions -----------------------------------------------------------------------------------------------------
+
+    async def open_voice(self, chat: Chat, prepare: Callable[[], Awaitable[Prepared]], by: LiveListener) -> LiveVoice:
+        """The live session of this chat, or a new one. Where there can be none now, voice is dropped."""
+        self.listen(chat.key, by)
+        if self._refused_voice.is_refused(chat.key, by, is_held=self._is_held(chat.key)):
+            return self._refused_voice
+        try:
+            return await self.open(chat, await prepare())
+        except BridgeError as error:
+            is_held = isinstance(error, RunActive) and self._is_held(chat.key)
+            self._refused_voice.refuse(chat.key, error, by, is_held=is_held)
+            return self._refused_voice
+
+    def _is_held(self, chat: ChatKey) -> bool:
+        """Whether request mode has the chat, in this process."""
+        return chat in self._leases and chat not in self._runs
 
     async def open(self, chat: Chat, prepared: Prepared) -> LiveRun:
         """The live session of this chat, or a new one."""
@@ -85,6 +107,9 @@ class LiveChats:
         return await asyncio.shield(opening)
 
     async def _open(self, chat: Chat, prepared: Prepared) -> LiveRun:
+        model = live_model_of(chat.runner.agent)
+        if model is not None and not has_live_mode(model):
+            raise NoLiveMode
         self._leases.require_room(chat.key, self._limits.max_runs_per_user)
         leased = await self._leases.begin(chat.key)
         if leased is None:
@@ -109,4 +134,14 @@ class LiveChats:
             del self._runs[run.leased.key]
             for message_id, log in live.last_logs().items():
                 self._segments.keep_log(run.leased.key, message_id, log)
+            self._notify_of_end(live)
         self._listeners_changed(run.leased.key)
+
+    def _notify_of_end(self, live: LiveRun) -> None:
+        """Streams of open messages say it, too, but a client that only speaks has none."""
+        chat, failure = live.leased.key, live.failure
+        if failure is None:
+            self._refused_voice.forget(chat)
+            return
+        error = NoLiveMode() if failure == NoLiveMode.public_text else LiveFailed(failure)
+        self._refused_voice.fail(chat, error, self._listeners[chat], has_spoken=live.has_spoken)

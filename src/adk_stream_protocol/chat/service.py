@@ -140,10 +140,12 @@ class ChatService:
 
     async def open_live_voice(self, caller: Caller, chat_id: str, by: LiveListener) -> LiveVoice:
         """The live session of a chat, for a client that speaks. Opens it if there is none."""
-        self._refuse_while_draining()
-        chat = self._chat(caller.user_id, chat_id, caller.files_root)
-        self._live.listen(chat.key, by)
-        return await self._live.open(chat, await self._prepare(caller, {"id": chat_id}))
+
+        async def prepare() -> Prepared:
+            self._refuse_while_draining()
+            return await self._prepare(caller, {"id": chat_id})
+
+        return await self._live.open_voice(self._chat(caller.user_id, chat_id, caller.files_root), prepare, by)
 
     def live_voice(self, user: str, chat_id: str) -> LiveVoice | None:
         """The live session of a chat, if there is one."""

@@ -24,6 +24,7 @@ class State(StrEnum):
     DONE = "done"
     FAILED = "failed"
     UNKNOWN = "outcome-unknown"  # its run was lost after the start; it is never run again
+    WITHDRAWN = "withdrawn"  # the model took it back before it began
     UNRECOGNIZED = "unrecognized"  # written by a later version of this library: read, never moved or written
 
     @classmethod
@@ -42,16 +43,19 @@ class Move(StrEnum):
     TAKE_OUTPUT = "take output"
     LOSE_RUN = "lose run"
     GIVE_UP = "give up"
+    WITHDRAW = "withdraw"
 
 
 TABLE: dict[tuple[State, Move], State] = {
     (State.PENDING, Move.APPROVE): State.APPROVED,
     (State.PENDING, Move.DENY): State.DENIED,
     (State.PENDING, Move.EXPIRE): State.EXPIRED,
+    (State.PENDING, Move.WITHDRAW): State.WITHDRAWN,
     (State.APPROVED, Move.CLAIM): State.CLAIMED,
     (State.APPROVED, Move.TAKE_OUTPUT): State.DONE,
     (State.APPROVED, Move.EXPIRE): State.EXPIRED,
     (State.APPROVED, Move.GIVE_UP): State.FAILED,
+    (State.APPROVED, Move.WITHDRAW): State.WITHDRAWN,
     (State.CLAIMED, Move.START): State.STARTED,
     (State.CLAIMED, Move.LOSE_RUN): State.APPROVED,
     (State.STARTED, Move.FINISH): State.DONE,
@@ -262,6 +266,11 @@ def give_up(record: CallRecord, *, result: Any) -> CallRecord:
     if record.executor == "server" and record.state is State.APPROVED:
         return _moved(record, Move.GIVE_UP, result=result)
     return record
+
+
+def withdraw(record: CallRecord) -> CallRecord:
+    """The model that made the call does not want it any more. A call that a run has taken goes on to its end."""
+    return _moved(record, Move.WITHDRAW) if (record.state, Move.WITHDRAW) in TABLE else record
 
 
 def _is_late(record: CallRecord, now: float) -> bool:

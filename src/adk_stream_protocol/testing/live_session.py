@@ -1,7 +1,7 @@
 """Both ends of a scripted live session: ADK's connection, and the methods of the test that plays the model."""
 
 import asyncio
-from collections.abc import AsyncGenerator, Awaitable, Callable, Generator
+from collections.abc import AsyncGenerator, Awaitable, Callable, Generator, Sequence
 from contextlib import contextmanager
 from typing import Any, Literal
 
@@ -14,6 +14,7 @@ from .models import Said, call, is_responses, parts_of, words_of
 from .received import Kind, Received
 
 Family = Literal["2.5", "3"]
+Emitted = LlmResponse | types.LiveServerToolCallCancellation | Exception | None
 _MAY_BE_SKIPPED = ("history", "audio", "video", "activity_start", "activity_end", "audio_stream_end")
 
 
@@ -52,7 +53,7 @@ class LiveSession:
         self.contents: list[types.Content] = []
         """The conversation as the model knows it."""
         self.connection = _Connection(self)
-        self.emitted: asyncio.Queue[LlmResponse | Exception | None] = asyncio.Queue()
+        self.emitted: asyncio.Queue[Emitted] = asyncio.Queue()
         self._stamps: dict[str, Any] = {"model_version": model_version, "live_session_id": live_session_id}
         self._inbox: asyncio.Queue[Received] = asyncio.Queue()
         self._expecting = False
@@ -187,6 +188,11 @@ class LiveSession:
         update = types.LiveServerSessionResumptionUpdate(new_handle=handle, resumable=True)
         await self._emit(live_session_resumption_update=update)
 
+    async def cancel(self, *call_ids: str) -> None:
+        """Take calls back, as Gemini does with a `toolCallCancellation`. ADK's own connection drops that."""
+        await asyncio.sleep(0)
+        self.emitted.put_nowait(types.LiveServerToolCallCancellation(ids=list(call_ids)))
+
     async def go_away(self) -> None:
         await self._emit(go_away=types.LiveServerGoAway(time_left="5s"))
 
@@ -210,7 +216,8 @@ class LiveSession:
         self.emitted.put_nowait(None)
 
     async def taken(self) -> None:
-        """Wait until ADK has read everything, and asks for more."""
+        """Wait until everything was read, and more is asked for. Behind a bridge, which reads ahead, ADK may take it
+        later."""
         await self.emitted.join()
 
     async def _emit(self, **fields: Any) -> None:
@@ -279,6 +286,7 @@ class _Connection(BaseLlmConnection):
     def __init__(self, session: LiveSession) -> None:
         self._session = session
         self._ended = False
+        self.on_tool_call_cancellation: Callable[[Sequence[str]], None] = lambda _: None
 
     async def send_history(self, history: list[types.Content]) -> None:
         self._session.take(Received("history", tuple(history)))
@@ -314,6 +322,9 @@ class _Connection(BaseLlmConnection):
             try:
                 if isinstance(response, Exception):
                     raise response
+                if isinstance(response, types.LiveServerToolCallCancellation):
+                    self.on_tool_call_cancellation(response.ids or [])
+                    continue
                 if response is None:
                     self._ended = True
                     return

@@ -128,6 +128,7 @@ def test_a_failure_is_sent_as_a_code_and_logged_by_its_class(caplog: pytest.LogC
             assert await client.own("error") == {
                 "type": "error",
                 "requestId": "-",
+                "id": "chat-1",
                 "code": "internal",
                 "message": "The server failed. Try again.",
             }

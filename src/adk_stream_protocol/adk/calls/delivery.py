@@ -57,6 +57,12 @@ async def refuse_call(store: Store, chat: ChatKey, call: CallKey, reason: str) -
         await advance(store, chat, call, lambda found, now: call_record.refuse(found, reason=reason, now=now))
 
 
+async def withdraw_call(store: Store, leased: LeasedChat, call: CallKey) -> None:
+    """Record that the model took this call back, unless it has begun."""
+    with suppress(NotAllowed):
+        leased.records[call] = await advance(store, leased.key, call, lambda found, _: call_record.withdraw(found))
+
+
 async def leave_calls_pending(store: Store, chat: Chat, leased: LeasedChat) -> None:
     """At the end of a live session. What it has asked gets the events that request mode would have left, so that
     either mode can continue."""

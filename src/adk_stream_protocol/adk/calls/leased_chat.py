@@ -28,7 +28,7 @@ class LeasedChat:
     |---|---|
     | the lease, and what the store has | `lease`, `records`, `now`, `delivered` |
     | the run | `prepared`, `message_id`, `live_observer`, `on_user_message`, `begun` |
-    | calls and questions | `call_ids`, `unasked`, `questions` |
+    | calls and questions | `call_ids`, `unasked`, `questions`, `withdrawn` |
     | tools that run | `at_work`, `unstored` |
     | how the run ends | `begins_nothing`, `is_lost`, `leaves_calls` |
     """
@@ -59,6 +59,9 @@ class LeasedChat:
     """Calls that are recorded as asked, while ADK has not emitted its question yet."""
     questions: dict[CallKey, CallRecord] = field(default_factory=dict[CallKey, CallRecord])
     """What nodes of workflows ask the user. They ask without a tool, so the gate has not recorded it."""
+
+    withdrawn: set[str] = field(default_factory=set[str])
+    """Ids of calls that the live model took back. It may do so before the gate has seen the call."""
 
     at_work: set[CallKey] = field(default_factory=set[CallKey])
     """Tools that have begun, and have not ended."""

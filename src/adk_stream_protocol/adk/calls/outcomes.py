@@ -5,6 +5,7 @@ from typing import Any, cast
 from ...protocol.call_record import CallRecord, State
 
 _EXPIRED = "This call was not run: it expired, no answer came in time."
+_WITHDRAWN = "This call was not run: the model withdrew it before it began."
 _UNRECOGNIZED = "This call was ended by a newer version of the server, which knows how."
 OUTCOME_UNKNOWN = (
     "The server stopped while this call was running. Whether it took effect is unknown; it was not run again."
@@ -38,6 +39,8 @@ def refusal_text(record: CallRecord) -> str:
         return OUTCOME_UNKNOWN
     if record.state is State.EXPIRED:
         return _EXPIRED
+    if record.state is State.WITHDRAWN:
+        return _WITHDRAWN
     if record.state is State.UNRECOGNIZED:
         return _UNRECOGNIZED
     reason = f" Reason: {record.reason}" if record.reason else ""

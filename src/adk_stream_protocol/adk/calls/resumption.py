@@ -122,9 +122,12 @@ def outcome_events(calls: Iterable[SessionCall]) -> list[Event]:
     return events
 
 
+_NEVER_RUN = (State.DENIED, State.EXPIRED, State.WITHDRAWN)
+
+
 def _confirmation(call: SessionCall) -> types.Part:
     # The gate decides by the record, whatever this says. But if this says no, ADK does not run the tool either.
-    confirmation: dict[str, Any] = {"confirmed": call.record.state not in (State.DENIED, State.EXPIRED)}
+    confirmation: dict[str, Any] = {"confirmed": call.record.state not in _NEVER_RUN}
     if call.record.payload is not None:
         confirmation["payload"] = call.record.payload
     return _function_response(call.approval_id, CONFIRMATION, confirmation)

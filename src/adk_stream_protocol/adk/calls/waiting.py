@@ -42,10 +42,7 @@ async def wait_for_answer(call: GatedCall, tool_context: ToolContext) -> CallRec
                 found = snapshot.find(key)
                 if found is None:
                     return None
-                if call_record.expire(found, now=snapshot.now) is not found:
-                    found = await advance(
-                        store, leased.key, key, lambda now_found, now: call_record.expire(now_found, now=now)
-                    )
+                found = await _end_if_over(call, found, snapshot.now, may_be_withdrawn=nested is None)
                 leased.records[key] = found
                 if found.is_answered and not observer.is_ending:
                     return found
@@ -61,6 +58,20 @@ async def wait_for_answer(call: GatedCall, tool_context: ToolContext) -> CallRec
     finally:
         if is_notified:
             observer.goes_on(key)
+
+
+async def _end_if_over(call: GatedCall, found: CallRecord, now: float, *, may_be_withdrawn: bool) -> CallRecord:
+    """The call's record, after its deadline or a withdrawal by the model has ended it. The calls of an agent that runs
+    as a tool are of another model, whose ids may be the same."""
+    is_withdrawn = may_be_withdrawn and call.key.call_id in call.leased.withdrawn
+
+    def end(found: CallRecord, now: float) -> CallRecord:
+        found = call_record.expire(found, now=now)
+        return call_record.withdraw(found) if is_withdrawn else found
+
+    if end(found, now) is found:
+        return found
+    return await advance(call.store, call.leased.key, call.key, end)
 
 
 def is_own(leased: LeasedChat, tool_context: ToolContext) -> bool:

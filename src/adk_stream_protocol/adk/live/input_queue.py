@@ -32,8 +32,6 @@ class LiveInput(LiveRequestQueue):
         self._in_flight: tuple[LiveRequest, asyncio.Task[Any] | None] | None = None
         self._untaken_since: float | None = None
         self.dropped_audio_frames = 0
-        self.takers_lost = 0
-        """How often whoever took from here was replaced: once for each connection that was lost."""
         self.on_response: Callable[[], None] = lambda: None
         """Called after each result of a tool."""
 
@@ -46,9 +44,6 @@ class LiveInput(LiveRequestQueue):
             while not self._waiting:
                 self._ready.clear()
                 await self._ready.wait()
-        except asyncio.CancelledError:
-            self.takers_lost += 1
-            raise
         finally:
             self._takers -= 1
         taken = self._take()

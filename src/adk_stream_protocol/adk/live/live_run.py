@@ -6,7 +6,7 @@ when the model ends it. Calls that wait for an answer then stay what they are, a
 
 import asyncio
 import logging
-from collections.abc import Sequence
+from collections.abc import Coroutine, Sequence
 from collections.abc import Set as AbstractSet
 from contextlib import aclosing
 from dataclasses import dataclass, replace
@@ -20,21 +20,20 @@ from google.genai import types
 from ...chunk_log import ChunkLog
 from ...errors import RunActive, StoreUnavailable
 from ...protocol.call_record import CallKey
-from ..calls.delivery import leave_calls_pending, refuse_call
+from ..calls.delivery import leave_calls_pending, refuse_call, withdraw_call
 from ..calls.gate import ApprovalGate
 from ..calls.resumption import answer_event, response_part
-from ..event_parts import is_said
-from ..failures import public_failure_text
+from ..failures import LOST_MODEL, public_failure_text
 from ..live_listener import LiveListener
 from ..run import LEASE_LOST, RESTARTING, AnsweredCalls, RunContext
 from ..run import STOP_GRACE_S as _STOP_GRACE_S
 from ..run_end import log_failure, unfinished_events
-from ..runner import lift_frame_limit
 from ..session import MessageIds
 from ..translate.translators import Translators
 from .input_queue import LiveInput
 from .live_message import LiveMessage
 from .live_segments import LiveSegments
+from .model_watch import ModelWatch, current_watch, watch_models
 
 logger = logging.getLogger(__name__)
 
@@ -43,8 +42,7 @@ STOPPED_BY_USER = "the user stopped the session"
 ENDED = "the session has ended"
 
 _TICK_S = 1
-_MAX_RECONNECTS = 5  # without a word from the model in between: it takes us in and throws us out
-_LOST_MODEL = "The connection to the model was lost. Send your message again."
+_LOST_ANSWER = "The connection to the model was lost during this answer. Send your message again."
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -80,7 +78,8 @@ class LiveRun:
         self._ended_by: str | None = None
         self._failure: str | None = None
         self._invocation_id = ""
-        self._lost_before_last_word = 0
+        self._models = ModelWatch(context.limits, self)
+        self._background: set[asyncio.Task[None]] = set()
         self._heard_at = self._watched_at = asyncio.get_running_loop().time()
         self._timer: asyncio.TimerHandle | None = None
         self._grace: asyncio.TimerHandle | None = None
@@ -288,7 +287,8 @@ class LiveRun:
 
     async def _drive(self) -> None:
         self._gate.go_live(self.leased.lease, self._segments)
-        lift_frame_limit(self._context.chat.runner.agent)
+        watch_models(self._context.chat.runner.agent)
+        current_watch.set(self._models)
         try:
             try:
                 await self._consume()
@@ -319,12 +319,54 @@ class LiveRun:
                 if not event.partial:
                     for response in event.get_function_responses():
                         self.leased.store_result(CallKey(event.invocation_id, response.id or ""))
-                if is_said(event):
-                    self._lost_before_last_word = self.input.takers_lost
                 await self._segments.take(event)
                 if self.log is not None and self.log.size_bytes > self._context.limits.max_log_bytes:
                     self._ended_by = "size"
                     self._cancel()
+
+    # -- what the model's connections report ---------------------------------------------------------------------------
+
+    @property
+    def failure(self) -> str | None:
+        """What clients are told if the session has failed."""
+        return self._failure if self._ended_by == "failure" else None
+
+    @property
+    def has_spoken(self) -> bool:
+        """Whether the model has said anything in this session."""
+        return self._models.has_spoken
+
+    def withdrawn(self, call_ids: Sequence[str]) -> None:
+        """The model took calls back. Those that wait inside ADK see it for themselves."""
+        self.leased.withdrawn.update(call_ids)
+        for call in [call for call in self._segments.left_to_client if call.call_id in call_ids]:
+            self._in_background(withdraw_call(self._context.store, self.leased, call))
+        self._segments.tell_news()
+
+    def answer_lost(self) -> None:
+        """The connection was lost in the middle of an answer, and the service does not go on with it."""
+        message = self._segments.open_message
+        if message is not None and not message.is_at_work and not message.waiting:
+            self._in_background(self._give_up(message))
+
+    async def _give_up(self, message: LiveMessage) -> None:
+        ids = replace(message.ids(), ended_by="failure", failure=_LOST_ANSWER)
+        self._segments.turns.give_up(message)
+        message.close(message.translator.end(self.leased.records, "failure", _LOST_ANSWER))
+        for event in unfinished_events(message.translator, ids, self._invocation_id, self._context.chat.root_author):
+            if self._segments.session is not None:
+                await self._context.chat.runner.session_service.append_event(self._segments.session, event)
+
+    def _in_background(self, work: Coroutine[Any, Any, None]) -> None:
+        async def logged() -> None:
+            try:
+                await work
+            except Exception as error:  # whatever a store raises
+                log_failure(error, self._context.chat.chat_id)
+
+        task = asyncio.create_task(logged(), name=f"adk-stream live {self._context.chat.chat_id}")
+        self._background.add(task)
+        task.add_done_callback(self._background.discard)
 
     def _send_deferred(self) -> None:
         deferred, self._deferred = self._deferred, []
@@ -334,8 +376,7 @@ class LiveRun:
     # -- the end ------------------------------------------------------------------------------------------------------
 
     def _watch(self) -> None:
-        """ADK tells nobody when its sender has died, and tries for ever where it is taken in and thrown out."""
-        thrown_out = self.input.takers_lost - self._lost_before_last_word
+        """ADK tells nobody when its sender has died."""
         message, now = self._segments.open_message, asyncio.get_running_loop().time()
         if message is None or message.is_at_work or message.waiting:
             self._heard_at = now
@@ -343,9 +384,9 @@ class LiveRun:
         self._watched_at = now
         is_silent = now - self._heard_at > self._context.limits.live_silence_s
         is_stuck = self.input.untaken_s() > self._context.limits.send_timeout_s
-        if (is_silent or is_stuck or thrown_out > _MAX_RECONNECTS) and not was_blocked:
+        if (is_silent or is_stuck) and not was_blocked:
             logger.error("live session %s lost its model", self._context.chat.chat_id)
-            self._ended_by, self._failure = "failure", _LOST_MODEL
+            self._ended_by, self._failure = "failure", LOST_MODEL
             self._cancel()
         elif not self.is_ending:
             self._timer = asyncio.get_running_loop().call_later(_TICK_S, self._watch)
@@ -361,7 +402,10 @@ class LiveRun:
         for timer in (self._timer, self._grace):
             if timer is not None:
                 timer.cancel()
+        self._models.stop()
         try:
+            if self._background:
+                await asyncio.wait(self._background)
             if not self.leased.is_lost:
                 await self._keep_what_was_said()
                 if self._options.run_config.get_session_config is None:

@@ -54,6 +54,11 @@ class LiveTurns:
         if self.current is None or self.current.log is None:
             self._go_on(message)
 
+    def give_up(self, message: LiveMessage) -> None:
+        """The rest of its answer was lost: what the model says next is something else."""
+        if self.current is message:
+            self._is_over(message)
+
     def _go_on(self, message: LiveMessage) -> None:
         if self.current is not None and self.current.is_unwanted:
             self._after = message

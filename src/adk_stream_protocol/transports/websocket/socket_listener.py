@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from ...errors import MalformedRequest
+from ...errors import BridgeError, MalformedRequest
 from ...protocol import frames
 from ...protocol.turn import is_chat_id
 from .socket_client import SocketClient
@@ -68,6 +68,9 @@ class SocketListener:
             self._audio_rate = rate
             self._client.send("audio", id=chat_id, rate=rate)
         self._client.outbox.put(samples)
+
+    def failed(self, chat_id: str, error: BridgeError) -> None:
+        self._client.send("error", id=chat_id, code=error.code, message=str(error))
 
     def audio_clear(self, chat_id: str) -> None:
         if chat_id == self._attached:

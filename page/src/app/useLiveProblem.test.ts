@@ -1,0 +1,25 @@
+import { act, renderHook } from "@testing-library/react";
+import type { LiveListener } from "adk-stream-client";
+import { expect, it } from "vitest";
+import { useLiveProblem } from "./useLiveProblem.ts";
+
+it("says why nobody hears, until somebody does", () => {
+  const listeners = new Set<LiveListener>();
+  const live = {
+    listen(listener: LiveListener) {
+      listeners.add(listener);
+      return () => void listeners.delete(listener);
+    },
+  };
+  const send: LiveListener = (event) => act(() => listeners.forEach((listener) => listener(event)));
+  const { result, unmount } = renderHook(() => useLiveProblem(live));
+  expect(result.current).toBeUndefined();
+  send({ type: "error", code: "live-failed", message: "The agent could not answer." });
+  expect(result.current).toBe("The agent could not answer.");
+  send({ type: "attached", id: "c1" });
+  expect(result.current).toBe("The agent could not answer.");
+  send({ type: "turn", id: "c1", messageId: "m1" });
+  expect(result.current).toBeUndefined();
+  unmount();
+  expect(listeners.size).toBe(0);
+});

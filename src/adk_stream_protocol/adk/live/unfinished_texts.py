@@ -1,0 +1,46 @@
+"""Words that came in pieces, and whose whole has not come yet.
+
+A model's connection sends words as they are said, and all of them again when the turn ends. ADK stores only the whole,
+and so does whoever shows the conversation later. When a connection is lost, nobody else gives the whole.
+"""
+
+from google.adk.models.llm_response import LlmResponse
+from google.genai import types
+
+
+class UnfinishedTexts:
+    def __init__(self) -> None:
+        self._said: list[types.Part] = []
+        self._heard = ""
+        self._spoken = ""
+
+    def feed(self, response: LlmResponse) -> None:
+        parts = (response.content.parts if response.content is not None else None) or []
+        texts = [part for part in parts if part.text]
+        if texts:
+            self._said = [*self._said, *texts] if response.partial else []
+        self._heard = _so_far(self._heard, response.input_transcription)
+        self._spoken = _so_far(self._spoken, response.output_transcription)
+
+    def take_wholes(self) -> list[LlmResponse]:
+        """What the connection would have sent at the end of the turn."""
+        wholes: list[LlmResponse] = []
+        if self._heard:
+            heard = types.Transcription(text=self._heard, finished=True)
+            wholes.append(LlmResponse(input_transcription=heard, partial=False))
+        if self._spoken:
+            spoken = types.Transcription(text=self._spoken, finished=True)
+            wholes.append(LlmResponse(output_transcription=spoken, partial=False))
+        # A thought and an answer each come whole before the other begins: what is left is of one kind.
+        if self._said:
+            text = "".join(part.text or "" for part in self._said)
+            whole = types.Part(text=text, thought=self._said[-1].thought)
+            wholes.append(LlmResponse(content=types.Content(role="model", parts=[whole]), partial=False))
+        self._said, self._heard, self._spoken = [], "", ""
+        return wholes
+
+
+def _so_far(text: str, more: types.Transcription | None) -> str:
+    if more is None:
+        return text
+    return "" if more.finished else text + (more.text or "")
