@@ -18,6 +18,12 @@ class Limits:
     max_file_bytes: int = 20 * MIB
     """One attached file, decoded. Gemini takes 20 MB of inline data in a request."""
 
+    max_socket_file_bytes: int = 11 * MIB
+    """One attached file in a frame of a live session, decoded. In base64 it is 14.7 MiB, and fits into a frame."""
+
+    max_frame_bytes: int = 16 * MIB
+    """One frame of a live session. Plain uvicorn closes a socket whose frame is larger (`--ws-max-size`)."""
+
     max_body_bytes: int = 32 * MIB
     """The whole request as it arrives: the JSON above and one file of full size in base64."""
 
@@ -112,7 +118,7 @@ class Limits:
     bridge itself fetches none of them; the model service does."""
 
     threaded_decode_bytes: int = 256 * 1024
-    """Requests above this are decoded off the event loop: 20 MiB of base64 block it for 0.1 s."""
+    """Requests and frames above this are decoded off the event loop: 20 MiB of base64 block it for 0.1 s."""
 
     def __post_init__(self) -> None:
         for prefix in self.allowed_file_urls:

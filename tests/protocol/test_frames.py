@@ -16,6 +16,7 @@ from adk_stream_protocol.protocol.fold import MessageFold
 from adk_stream_protocol.protocol.frames import (
     OURS,
     decode_frame,
+    decode_received,
     decode_request_id,
     encode_audio,
     sdk_version_of,
@@ -231,6 +232,66 @@ def test_request_ids_have_up_to_128_characters_of_any_kind() -> None:
 )
 def test_a_refusal_goes_to_the_request_that_can_be_made_out(frame: str | bytes, request_id: str) -> None:
     assert decode_request_id(frame) == request_id
+
+
+KIB = 1024
+SMALL = Limits(max_json_bytes=9 * KIB, max_file_bytes=30 * KIB, max_socket_file_bytes=9 * KIB, max_frame_bytes=20 * KIB)
+
+
+def received(frame: dict[str, Any] | str) -> Any:
+    got = decode_received(frame if isinstance(frame, str) else json.dumps(frame), SMALL)
+    return (got.request_id, got.error.code) if isinstance(got, frames.Refused) else type(got)
+
+
+def data_url(size: int) -> dict[str, Any]:
+    return {"type": "file", "url": "data:image/png;base64," + "A" * size}
+
+
+@pytest.mark.parametrize(
+    ("frame", "expected"),
+    [
+        (SEND, frames.Send),
+        ({**SEND, "body": {"x": "y" * 5 * KIB}}, frames.Send),
+        ({**SEND, "body": {"x": "y" * 10 * KIB}}, ("r1", "too-large")),
+        ({**SEND, "messages": [data_url(11 * KIB)]}, frames.Send),
+        ({**SEND, "messages": [data_url(13 * KIB)]}, ("r1", "too-large")),
+        ({**SEND, "messages": [data_url(11 * KIB)] * 2}, ("r1", "too-large")),
+        ({**RESUME, "metadata": "x" * 3 * KIB}, frames.Resume),
+        ({**RESUME, "metadata": "x" * 5 * KIB}, ("r1", "too-large")),
+        (ours("ping", x="y" * 5 * KIB), (OURS, "too-large")),
+        (ours("audio", data="A" * 8 * KIB), frames.Audio),
+        ("nonsense", (OURS, "malformed")),
+        ({"type": "nonsense", "requestId": "r1"}, ("r1", "malformed")),
+    ],
+)
+def test_a_frame_that_is_not_taken_is_refused_under_the_id_of_its_request(frame: Any, expected: Any) -> None:
+    assert received(frame) == expected
+
+
+@pytest.mark.parametrize(("size", "goes_over_http"), [(13 * KIB, True), (50 * KIB, False)])
+def test_a_file_is_sent_to_http_if_it_is_taken_there(size: int, goes_over_http: bool) -> None:
+    refused = decode_received(json.dumps({**SEND, "messages": [data_url(size)]}), SMALL)
+    assert isinstance(refused, frames.Refused)
+    assert ("over HTTP" in str(refused.error)) == goes_over_http
+
+
+def test_other_messages_have_another_digest() -> None:
+    assert read(SEND).digest() == read({**SEND, "requestId": "r2"}).digest()
+    assert read(SEND).digest() != read({**SEND, "messages": [user(id="other")]}).digest()
+
+
+@pytest.mark.parametrize(
+    ("fields", "is_larger"),
+    [
+        ({}, False),
+        ({"body": {"theirs": "x" * 1000}}, False),
+        ({"messages": [MESSAGE, "x" * 1000]}, True),
+        ({"body": {"message": {}}}, True),
+        ({"body": {"messages": []}}, True),
+    ],
+)
+def test_the_messages_of_a_frame_make_it_large(fields: dict[str, Any], is_larger: bool) -> None:
+    assert read(SEND, **fields).is_larger_than(500) is is_larger
 
 
 some_frame = st.fixed_dictionaries(

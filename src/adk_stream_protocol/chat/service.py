@@ -130,7 +130,8 @@ class ChatService:
 
     async def open_live_turn(self, caller: Caller, frame: Send, by: LiveListener) -> Opened:
         """A message for the chat's live session, or answers to calls."""
-        turn: Turn = read_turn(frame.request(), self.limits, sdk_version_header=sdk_version_of(frame))
+        is_large = frame.is_larger_than(self.limits.threaded_decode_bytes)
+        turn = await asyncio.to_thread(_read_frame, frame, self.limits) if is_large else _read_frame(frame, self.limits)
         self._refuse_while_draining()
         prepared = await self._prepare(caller, {**(frame.body or {}), "id": frame.id})
         chat = self._chat(caller.user_id, turn.chat_id, caller.files_root)
@@ -277,3 +278,7 @@ class ChatService:
     def _refuse_while_draining(self) -> None:
         if self._draining is not None:
             raise Restarting
+
+
+def _read_frame(frame: Send, limits: Limits) -> Turn:
+    return read_turn(frame.request(), limits, sdk_version_header=sdk_version_of(frame))

@@ -6,10 +6,8 @@ from typing import Any
 
 from starlette.websockets import WebSocket, WebSocketDisconnect
 
-from ...errors import RemoteProtocolError, RequestTooLarge
 from ...protocol import frames
 from ...protocol.frames import OURS, OfficialFrame, OwnFrame
-from ...protocol.turn import BodyMeter
 from ..connection import drop, drop_when_stuck, until_closing
 from ..security import POLICY_VIOLATION
 from ..surface import Surface
@@ -22,7 +20,6 @@ from .socket_requests import SocketRequests
 from .socket_voice import SocketVoice
 
 GOING_AWAY = 1001
-_MAX_OWN_FRAME = 4096
 
 
 class LiveSocket:
@@ -96,21 +93,19 @@ class LiveSocket:
                     self._rate.count_audio()
                     await self._voice.hear_binary(binary)
             else:
-                with self._client.refusing(frames.decode_request_id(text)):
-                    await self._act_on(self._decode(text))
+                await self._receive(text)
 
-    def _decode(self, text: str) -> OfficialFrame | OwnFrame:
-        try:
-            if len(text) > _MAX_OWN_FRAME:
-                BodyMeter(self._client.limits).feed(text.encode(errors="replace"))
-            frame = frames.decode_frame(text)
-        except RemoteProtocolError:
-            self._rate.count()
-            raise
-        self._rate.count_audio() if isinstance(frame, frames.Audio) else self._rate.count()
-        if not isinstance(frame, frames.Send | frames.Audio) and len(text) > _MAX_OWN_FRAME:
-            raise RequestTooLarge
-        return frame
+    async def _receive(self, text: str) -> None:
+        limits = self._client.limits
+        if len(text) > limits.threaded_decode_bytes:
+            received = await asyncio.to_thread(frames.decode_received, text, limits)
+        else:
+            received = frames.decode_received(text, limits)
+        with self._client.refusing(received.request_id):
+            self._rate.count_audio() if isinstance(received, frames.Audio) else self._rate.count()
+            if isinstance(received, frames.Refused):
+                raise received.error
+            await self._act_on(received)
 
     async def _act_on(self, frame: OfficialFrame | OwnFrame) -> None:
         match frame:

@@ -1,7 +1,6 @@
 """The requests of one live socket, and their streams to the client."""
 
 import asyncio
-import hashlib
 from collections.abc import Coroutine
 from typing import Any
 
@@ -57,14 +56,13 @@ class SocketRequests:
 
     async def _send(self, frame: frames.Send) -> None:
         client = self._client
-        digest = hashlib.sha256()
-        for message in frame.messages:
-            digest.update(message)
+        is_large = frame.is_larger_than(client.limits.threaded_decode_bytes)
+        digest = await asyncio.to_thread(frame.digest) if is_large else frame.digest()
         await client.require_login()
         self._listener.listen(frame.id, frame.body)
         stream = await self._known.open(
             (client.user, frame.id, frame.request_id),
-            digest.digest(),
+            digest,
             lambda: client.service.open_live_turn(client.caller, frame, self._listener),
         )
         self._listener.unread.pop(frame.id, None)
