@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Coroutine
+from dataclasses import dataclass
 from typing import Any
 
 from ...chunk_log import ChunkLog, LogReader
@@ -13,6 +14,19 @@ from .socket_client import SocketClient
 from .socket_listener import SocketListener
 
 
+@dataclass(eq=False)
+class _Request:
+    """One that is under way."""
+
+    chat_id: str
+    task: asyncio.Task[None]
+    waker: asyncio.Event
+    log: ChunkLog | None = None
+    """What it reads, once its stream is open."""
+    is_aborted: bool = False
+    """Before that."""
+
+
 class SocketRequests:
     """Each request has a task, which streams to the client until the end of its log."""
 
@@ -21,23 +35,22 @@ class SocketRequests:
         self._client = client
         self._listener = listener
         self._known = known
-        self._tasks: dict[str, asyncio.Task[None]] = {}
-        self._streaming: dict[str, tuple[str, ChunkLog]] = {}  # the chat and the log of each open stream
-        self._aborted: set[str] = set()  # requests that were aborted before their streams were open
+        self._under_way: dict[str, _Request] = {}
         self._stops: set[asyncio.Task[None]] = set()
 
     @property
     def tasks(self) -> list[asyncio.Task[None]]:
-        return list(self._tasks.values())
+        return [request.task for request in self._under_way.values()]
 
     def begin_send(self, frame: frames.Send) -> None:
-        self._begin(frame.request_id, self._send(frame))
+        self._begin(frame, self._send(frame))
 
     def begin_resume(self, frame: frames.Resume) -> None:
-        self._begin(frame.request_id, self._resume(frame))
+        self._begin(frame, self._resume(frame))
 
-    def _begin(self, request_id: str, work: Coroutine[Any, Any, None]) -> None:
-        if request_id in self._tasks:
+    def _begin(self, frame: frames.Request, work: Coroutine[Any, Any, None]) -> None:
+        request_id = frame.request_id
+        if request_id in self._under_way:
             work.close()
             raise MalformedRequest("This requestId is under way.")
 
@@ -46,11 +59,10 @@ class SocketRequests:
                 with self._client.refusing(request_id):
                     await work
             finally:
-                self._tasks.pop(request_id, None)
-                self._streaming.pop(request_id, None)
-                self._aborted.discard(request_id)
+                self._under_way.pop(request_id, None)
 
-        self._tasks[request_id] = asyncio.create_task(run(), name=f"adk-stream request {request_id}")
+        task = asyncio.create_task(run(), name=f"adk-stream request {request_id}")
+        self._under_way[request_id] = _Request(frame.id, task, asyncio.Event())
 
     # -- what they read -----------------------------------------------------------------------------------------------
 
@@ -68,7 +80,7 @@ class SocketRequests:
         self._listener.unread.pop(frame.id, None)
         stream.log.require_room(client.limits.max_readers_per_run)
         reader = await stream.reader(0, client.limits.max_send_bytes)
-        await self._stream(frame.request_id, frame.id, stream.log, reader, 0)
+        await self._stream(frame.request_id, stream.log, reader, 0)
 
     async def _resume(self, frame: frames.Resume) -> None:
         client = self._client
@@ -89,7 +101,7 @@ class SocketRequests:
         start = 0 if frame.last_sequence is None else frame.last_sequence + 1
         reader = await stream.reader(start, client.limits.max_send_bytes)
         client.outbox.put(frames.encode_start(frame.request_id))
-        await self._stream(frame.request_id, frame.id, log, reader, start)
+        await self._stream(frame.request_id, log, reader, start)
 
     def _log_of(self, chat_id: str) -> ChunkLog | None:
         """The message that is being written in this chat, or one that has ended and that this client has not read."""
@@ -99,15 +111,15 @@ class SocketRequests:
 
     # -- their streams ------------------------------------------------------------------------------------------------
 
-    async def _stream(self, request_id: str, chat_id: str, log: ChunkLog, reader: LogReader, sequence: int) -> None:
+    async def _stream(self, request_id: str, log: ChunkLog, reader: LogReader, sequence: int) -> None:
         """`sequence`: the number of the next chunk."""
-        self._streaming[request_id] = (chat_id, log)
-        if request_id in self._aborted:
-            self.abort(request_id)
         outbox = self._client.outbox
-        waker = asyncio.Event()
+        request = self._under_way[request_id]
+        request.log, waker = log, request.waker
         log.watch(waker)
         try:
+            if request.is_aborted:
+                self.abort(request_id)
             while True:
                 for _, chunk in reader.take():
                     outbox.put(frames.encode_chunk(request_id, sequence, chunk))
@@ -125,16 +137,18 @@ class SocketRequests:
             log.unwatch(waker)
 
     def abort(self, request_id: str) -> None:
-        streaming = self._streaming.get(request_id)
-        if streaming is None:
-            if request_id in self._tasks:
-                self._aborted.add(request_id)
+        """The client reads no more of it. With the last reader of a message its run may be stopped, too."""
+        request = self._under_way.get(request_id)
+        if request is None:
             return
-        chat_id, log = streaming
-        if self._client.limits.abort_stops_run and not log.is_closed:
-            self.stop_run(chat_id)  # the log is then closed, and the stream ends by itself
-        elif (task := self._tasks.get(request_id)) is not None:
-            task.cancel()
+        log = request.log
+        if log is None:
+            request.is_aborted = True
+        elif self._client.limits.abort_stops_run and not log.is_closed and log.reader_count == 1:
+            self.stop_run(request.chat_id)  # the log is then closed, and the stream ends by itself
+        else:
+            log.unwatch(request.waker)  # at once: the next reader to leave may be the last one
+            request.task.cancel()
 
     def stop_run(self, chat_id: str) -> None:
         stop = self._client.service.stop(self._client.user, chat_id)
