@@ -94,6 +94,15 @@ class Limits:
     max_sockets_per_user: int = 5
     """Live sockets of one user: pages that are open at once, and one that is just being replaced."""
 
+    max_live_sessions_per_user: int = 10
+    """Live sessions of one user at once, in this process. Each holds a connection to the model that is billed while it
+    is open, and Gemini's smallest tiers allow a project three and fifty of them. Two for each socket: the one in use,
+    and one that waits for its client (`live_grace_s`)."""
+
+    max_chats_per_socket: int = 5
+    """Chats whose live sessions one socket keeps open. A page shows one chat, or a few side by side. Stock clients
+    cannot detach, so the chat that such a client has not used for the longest time is left for the next one."""
+
     max_audio_frame_bytes: int = 32 * 1024
     """One frame of voice: a second of it. Clients send a tenth of that at most."""
 

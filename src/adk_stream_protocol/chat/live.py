@@ -2,6 +2,7 @@
 
 import asyncio
 from collections import defaultdict
+from itertools import takewhile
 
 from ..adk.calls.gate import ApprovalGate
 from ..adk.content import encode_content
@@ -12,7 +13,7 @@ from ..adk.run import Run
 from ..adk.run_config import effective_live_config
 from ..adk.session import Chat, MessageIds
 from ..chunk_log import ChunkLog
-from ..errors import RunActive
+from ..errors import RunActive, TooMany
 from ..limits import Limits
 from ..protocol.call_record import ChatKey
 from ..protocol.turn import Turn
@@ -53,7 +54,7 @@ class LiveChats:
 
     def listen(self, chat: ChatKey, listener: LiveListener) -> None:
         """A client is there: a live session of this chat goes on as long as it is."""
-        if not listener.is_gone:
+        if listener.listens_to(chat.chat_id):
             self._listeners[chat].add(listener)
         self._listeners_changed(chat)
 
@@ -86,6 +87,7 @@ class LiveChats:
 
     async def _open(self, chat: Chat, prepared: Prepared) -> LiveRun:
         self._leases.require_room(chat.key, self._limits.max_runs_per_user)
+        await self._require_room(chat.key)
         leased = await self._leases.begin(chat.key)
         if leased is None:
             raise RunActive
@@ -101,6 +103,22 @@ class LiveChats:
         self._leases.put(chat.key, live)
         live.start()
         return live
+
+    async def _require_room(self, chat: ChatKey) -> None:
+        """Sessions that nobody listens to any more make room for a new one."""
+        most = self._limits.max_live_sessions_per_user
+        for other in self._others(chat):
+            if len(self._others(chat)) < most:
+                return
+            if other in self._runs and not self._listeners[other]:
+                await self._runs[other].end_if_idle()
+        if len(self._others(chat)) >= most:
+            raise TooMany(f"You have {most} live sessions, as many as one user may have. Leave one, then try again.")
+
+    def _others(self, chat: ChatKey) -> list[ChatKey]:
+        """Other chats of the same user with a live session, or with one that began to open before this chat's."""
+        known = dict.fromkeys((*self._runs, *takewhile(lambda other: other != chat, self._opening)))
+        return [other for other in known if other.user_id == chat.user_id and other != chat]
 
     async def run_ended(self, run: Run) -> None:
         await self._leases.end(run.leased)

@@ -90,6 +90,10 @@ class Attach(_Frame, frozen=True, tag="attach"):
     id: str
 
 
+class Detach(_Frame, frozen=True, tag="detach"):
+    id: str
+
+
 class Audio(_Frame, frozen=True, tag="audio"):
     data: str
 
@@ -118,7 +122,7 @@ class Stop(_Frame, frozen=True, tag="stop"):
 
 Request = Send | Resume
 OfficialFrame = Send | Resume | Abort
-OwnFrame = Ping | Attach | Audio | ActivityStart | ActivityEnd | Interrupt | Stop
+OwnFrame = Ping | Attach | Detach | Audio | ActivityStart | ActivityEnd | Interrupt | Stop
 
 _decoder = msgspec.json.Decoder(OfficialFrame | OwnFrame)
 

@@ -47,7 +47,7 @@ class LiveSocket:
         try:
             await asyncio.wait(work, return_when=asyncio.FIRST_COMPLETED)
         finally:
-            self._listener.is_gone = True
+            self._listener.leave_all()
             sending, _, slow, lost, login = work
             is_at_fault = login.done() or self._rate.is_flood
             is_stuck = sending.done() or slow.done() or lost.done()
@@ -55,7 +55,6 @@ class LiveSocket:
             for task in tasks:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
-            self._listener.unlisten_all()
             if is_stuck:
                 await drop(websocket.send)
             await self._shut(POLICY_VIOLATION if is_at_fault else GOING_AWAY)
@@ -119,6 +118,10 @@ class LiveSocket:
                 self._client.send("pong")
             case frames.Attach():
                 self._listener.attach(frame.id)
+            case frames.Detach():
+                self._requests.leave(frame.id)
+                self._listener.detach(frame.id)
+                self._client.send("detached", id=frame.id)
             case frames.Audio():
                 await self._voice.hear(frame.samples())
             case frames.Stop():

@@ -1,9 +1,9 @@
 """The requests of one live socket, and their streams to the client."""
 
 import asyncio
-from collections.abc import Coroutine
+from collections import Counter
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from typing import Any
 
 from ...chunk_log import ChunkLog, LogReader
 from ...errors import MalformedRequest
@@ -26,6 +26,11 @@ class _Request:
     is_aborted: bool = False
     """Before that."""
 
+    def leave(self) -> None:
+        if self.log is not None:
+            self.log.unwatch(self.waker)  # at once: the next reader to leave may be the last one
+        self.task.cancel()
+
 
 class SocketRequests:
     """Each request has a task, which streams to the client until the end of its log."""
@@ -43,26 +48,27 @@ class SocketRequests:
         return [request.task for request in self._under_way.values()]
 
     def begin_send(self, frame: frames.Send) -> None:
-        self._begin(frame, self._send(frame))
+        self._begin(frame, lambda: self._send(frame))
 
     def begin_resume(self, frame: frames.Resume) -> None:
-        self._begin(frame, self._resume(frame))
+        self._begin(frame, lambda: self._resume(frame))
 
-    def _begin(self, frame: frames.Request, work: Coroutine[Any, Any, None]) -> None:
-        request_id = frame.request_id
-        if request_id in self._under_way:
-            work.close()
+    def _begin(self, frame: frames.Request, work: Callable[[], Awaitable[None]]) -> None:
+        if frame.request_id in self._under_way:
             raise MalformedRequest("This requestId is under way.")
 
         async def run() -> None:
-            try:
-                with self._client.refusing(request_id):
-                    await work
-            finally:
-                self._under_way.pop(request_id, None)
+            with self._client.refusing(frame.request_id):
+                await work()
 
-        task = asyncio.create_task(run(), name=f"adk-stream request {request_id}")
-        self._under_way[request_id] = _Request(frame.id, task, asyncio.Event())
+        task = asyncio.create_task(run(), name=f"adk-stream request {frame.request_id}")
+        self._under_way[frame.request_id] = _Request(frame.id, task, asyncio.Event())
+        self._listener.requests[frame.id] += 1
+        task.add_done_callback(lambda _: self._ended(frame))  # also of a task that is cancelled before it begins
+
+    def _ended(self, frame: frames.Request) -> None:
+        del self._under_way[frame.request_id]
+        self._listener.requests -= Counter([frame.id])  # without those that have none left
 
     # -- what they read -----------------------------------------------------------------------------------------------
 
@@ -147,8 +153,13 @@ class SocketRequests:
         elif self._client.limits.abort_stops_run and not log.is_closed and log.reader_count == 1:
             self.stop_run(request.chat_id)  # the log is then closed, and the stream ends by itself
         else:
-            log.unwatch(request.waker)  # at once: the next reader to leave may be the last one
-            request.task.cancel()
+            request.leave()
+
+    def leave(self, chat_id: str) -> None:
+        """The client reads this chat no more; what runs there goes on."""
+        for request in self._under_way.values():
+            if request.chat_id == chat_id:
+                request.leave()
 
     def stop_run(self, chat_id: str) -> None:
         stop = self._client.service.stop(self._client.user, chat_id)
