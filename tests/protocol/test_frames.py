@@ -21,6 +21,7 @@ from adk_stream_protocol.protocol.frames import (
     encode_audio,
     sdk_version_of,
 )
+from adk_stream_protocol.protocol.messages import ClientStyle
 from adk_stream_protocol.protocol.turn import read_turn
 from protocol.request_bodies import hello, json_value, quick, user
 from support.replays import replayed
@@ -33,6 +34,12 @@ CANARY = "canary-5f3a"
 
 def read(frame: dict[str, Any] | str | bytes, **fields: Any) -> Any:
     return decode_frame(json.dumps({**frame, **fields}) if isinstance(frame, dict) else frame)
+
+
+OWN_KINDS = (
+    *("ping", "attach", "detach", "voice-start", "voice-end"),
+    *("audio", "activity-start", "activity-end", "interrupt", "stop"),
+)
 
 
 def ours(kind: str, **fields: Any) -> dict[str, Any]:
@@ -55,6 +62,13 @@ def ours(kind: str, **fields: Any) -> dict[str, Any]:
         ({"type": "abort", "requestId": "r1"}, frames.Abort("r1")),
         (ours("ping"), frames.Ping(OURS)),
         (ours("attach", id="chat"), frames.Attach(OURS, "chat")),
+        (ours("detach", id="chat"), frames.Detach(OURS, "chat")),
+        (ours("voice-start"), frames.VoiceStart(OURS)),
+        (
+            ours("voice-start", client="c1", name="Phone", sdkVersion="7.0.1", approvalStyle="confirmation-tool"),
+            frames.VoiceStart(OURS, "c1", "Phone", "7.0.1", "confirmation-tool"),
+        ),
+        (ours("voice-end"), frames.VoiceEnd(OURS)),
         (ours("audio", data="AAA="), frames.Audio(OURS, "AAA=")),
         (ours("activity-start"), frames.ActivityStart(OURS)),
         (ours("activity-end"), frames.ActivityEnd(OURS)),
@@ -129,6 +143,14 @@ def test_voice_comes_out_as_it_went_in(samples: bytes) -> None:
     assert read(ours("audio", data=encode_audio(samples))).samples() == samples
 
 
+def test_a_voice_says_how_its_answers_are_shown() -> None:
+    assert read(ours("voice-start")).style() == ClientStyle()
+    style = read(ours("voice-start", sdkVersion="7.0.1", approvalStyle="confirmation-tool")).style()
+    assert style == ClientStyle(7, "confirmation-tool")
+    with pytest.raises(MalformedRequest):
+        read(ours("voice-start", sdkVersion=4)).style()
+
+
 @pytest.mark.parametrize("data", ["A", "AAA", "AA-_", "AAA= ", "\nAAA=", "AAA=é", "=AAA", "AA==AA==", CANARY])
 def test_voice_that_is_not_base64_is_refused(data: str) -> None:
     with pytest.raises(MalformedRequest, match="base64") as refused:
@@ -173,7 +195,7 @@ def without(frame: dict[str, Any], name: str) -> dict[str, Any]:
         pytest.param({**RESUME, "requestId": "-"}, id="resume-under-our-id"),
         *[
             pytest.param({**ours(kind, id="chat", data="AAA="), "requestId": "r1"}, id=f"{kind}-under-another-id")
-            for kind in ("ping", "attach", "audio", "activity-start", "activity-end", "interrupt", "stop")
+            for kind in OWN_KINDS
         ],
         pytest.param(without(SEND, "id"), id="send-without-chat"),
         pytest.param({**SEND, "id": 7}, id="send-to-a-number"),
@@ -188,6 +210,10 @@ def without(frame: dict[str, Any], name: str) -> dict[str, Any]:
             for bad in (1.5, 1.0, "3", True, [1])
         ],
         pytest.param(ours("attach"), id="attach-to-nothing"),
+        pytest.param(ours("detach"), id="detach-from-nothing"),
+        pytest.param(ours("voice-start", name="x" * 65), id="a-long-name"),
+        pytest.param(ours("voice-start", client="x" * 129), id="a-long-client"),
+        pytest.param(ours("voice-start", approvalStyle="none"), id="an-unknown-style"),
         pytest.param(ours("audio"), id="audio-without-data"),
         pytest.param(ours("audio", data=[0, 0]), id="audio-as-numbers"),
     ],

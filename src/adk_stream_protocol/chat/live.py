@@ -16,6 +16,7 @@ from ..chunk_log import ChunkLog
 from ..errors import RunActive, TooMany
 from ..limits import Limits
 from ..protocol.call_record import ChatKey
+from ..protocol.messages import ClientStyle
 from ..protocol.turn import Turn
 from .leases import ChatLeases
 from .prepared import Prepared, presentation
@@ -44,7 +45,7 @@ class LiveChats:
         return self._runs.get(chat)
 
     async def say(self, chat: Chat, turn: Turn, prepared: Prepared, by: LiveListener) -> ChunkLog:
-        live = await self.open(chat, prepared)
+        live = await self.open(chat, prepared, ClientStyle(turn.sdk_version, turn.approval_style))
         ids = MessageIds(user_message_id=None, message_id=None, **presentation(prepared, turn.approval_style))
         translator = self._segments.new_translator(chat, ids, turn.sdk_version)
         message = LiveMessage(translator, user_message_id=turn.message_id, is_typed=True, shown=ids)
@@ -71,8 +72,8 @@ class LiveChats:
 
     # -- sessions -----------------------------------------------------------------------------------------------------
 
-    async def open(self, chat: Chat, prepared: Prepared) -> LiveRun:
-        """The live session of this chat, or a new one."""
+    async def open(self, chat: Chat, prepared: Prepared, style: ClientStyle) -> LiveRun:
+        """The live session of this chat, or a new one whose spoken answers have this style."""
         run = self.get(chat.key)
         if run is not None:
             if not run.is_ending:
@@ -80,12 +81,12 @@ class LiveChats:
             await run.ended.wait()
         opening = self._opening.get(chat.key)
         if opening is None:  # words and voice may come together, or from two pages
-            opening = asyncio.create_task(self._open(chat, prepared), name="adk-stream open live")
+            opening = asyncio.create_task(self._open(chat, prepared, style), name="adk-stream open live")
             self._opening[chat.key] = opening
             opening.add_done_callback(lambda _: self._opening.pop(chat.key))
         return await asyncio.shield(opening)
 
-    async def _open(self, chat: Chat, prepared: Prepared) -> LiveRun:
+    async def _open(self, chat: Chat, prepared: Prepared, style: ClientStyle) -> LiveRun:
         self._leases.require_room(chat.key, self._limits.max_runs_per_user)
         await self._require_room(chat.key)
         leased = await self._leases.begin(chat.key)
@@ -100,6 +101,7 @@ class LiveChats:
         )
         context = self._segments.context(chat, leased, self)
         live = self._runs[chat.key] = LiveRun(context, self._gate, options, self._listeners[chat.key])
+        live.spoken_style = style
         self._leases.put(chat.key, live)
         live.start()
         return live

@@ -22,6 +22,7 @@ from ..protocol.call_record import ChatKey
 from ..protocol.chunks import SdkVersion
 from ..protocol.fold import UIMessage
 from ..protocol.frames import Send, sdk_version_of
+from ..protocol.messages import ClientStyle
 from ..protocol.turn import Turn, decode_body, decode_turn, is_chat_id, read_turn
 from ..store.base import AuditEntry, Store
 from .answer_records import AnswerDecoder
@@ -142,12 +143,14 @@ class ChatService:
         self._live.listen(chat.key, by)
         return Reading(await self._live.say(chat, turn, prepared, by))
 
-    async def open_live_voice(self, caller: Caller, chat_id: str, by: LiveListener) -> LiveVoice:
-        """The live session of a chat, for a client that speaks. Opens it if there is none."""
+    async def open_live_voice(self, caller: Caller, chat_id: str, by: LiveListener, style: ClientStyle) -> LiveVoice:
+        """The live session of a chat, for a client that speaks. Opens it if there is none. `style`: of the answers."""
         self._refuse_while_draining()
         chat = self._chat(caller.user_id, chat_id, caller.files_root)
         self._live.listen(chat.key, by)
-        return await self._live.open(chat, await self._prepare(caller, {"id": chat_id}))
+        live = await self._live.open(chat, await self._prepare(caller, {"id": chat_id}), style)
+        live.spoken_style = style
+        return live
 
     def live_voice(self, user: str, chat_id: str) -> LiveVoice | None:
         """The live session of a chat, if there is one."""

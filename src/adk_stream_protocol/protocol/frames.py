@@ -9,15 +9,15 @@ import base64
 import binascii
 import hashlib
 from dataclasses import dataclass, replace
-from typing import Any, cast
+from typing import Annotated, Any, cast
 
 import msgspec
 
 from ..errors import BridgeError, MalformedRequest, RequestTooLarge
 from ..limits import MIB, Limits
 from .chunks import encode_json
-from .messages import RequestBody, what_is_wrong
-from .turn import BodyMeter
+from .messages import ApprovalStyle, ClientStyle, RequestBody, what_is_wrong
+from .turn import BodyMeter, decode_sdk_version
 
 OURS = "-"
 SUBPROTOCOL = "adk-stream.v1"
@@ -94,6 +94,22 @@ class Detach(_Frame, frozen=True, tag="detach"):
     id: str
 
 
+class VoiceStart(_Frame, frozen=True, tag="voice-start"):
+    client: Annotated[str, msgspec.Meta(max_length=128)] | None = None
+    """The same on every socket of one client, which so keeps its voice when it reconnects."""
+    name: Annotated[str, msgspec.Meta(max_length=64)] | None = None
+    """What the user's other pages call it."""
+    sdk_version: int | str | None = None
+    approval_style: ApprovalStyle | None = None
+
+    def style(self) -> ClientStyle:
+        return ClientStyle(decode_sdk_version(self.sdk_version, None), self.approval_style)
+
+
+class VoiceEnd(_Frame, frozen=True, tag="voice-end"):
+    pass
+
+
 class Audio(_Frame, frozen=True, tag="audio"):
     data: str
 
@@ -122,7 +138,7 @@ class Stop(_Frame, frozen=True, tag="stop"):
 
 Request = Send | Resume
 OfficialFrame = Send | Resume | Abort
-OwnFrame = Ping | Attach | Detach | Audio | ActivityStart | ActivityEnd | Interrupt | Stop
+OwnFrame = Ping | Attach | Detach | VoiceStart | VoiceEnd | Audio | ActivityStart | ActivityEnd | Interrupt | Stop
 
 _decoder = msgspec.json.Decoder(OfficialFrame | OwnFrame)
 

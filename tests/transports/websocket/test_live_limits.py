@@ -61,7 +61,17 @@ async def test_a_frame_of_voice_has_at_most_32_kib(size: int, form: str) -> None
             assert heard == [samples]
 
 
-OWN_KINDS = ["ping", "attach", "activity-start", "activity-end", "interrupt", "stop"]
+OWN_KINDS = [
+    "ping",
+    "attach",
+    "detach",
+    "voice-start",
+    "voice-end",
+    "activity-start",
+    "activity-end",
+    "interrupt",
+    "stop",
+]
 
 
 def padded(frame: dict[str, Any], size: int) -> str:

@@ -2,6 +2,7 @@
 
 import asyncio
 from contextlib import suppress
+from dataclasses import dataclass, field
 from typing import Any
 
 from starlette.websockets import WebSocket, WebSocketDisconnect
@@ -18,18 +19,27 @@ from .socket_client import SocketClient
 from .socket_listener import SocketListener
 from .socket_requests import SocketRequests
 from .socket_voice import SocketVoice
+from .voice_owners import VoiceOwners
 
 GOING_AWAY = 1001
+
+
+@dataclass(frozen=True)
+class SharedBySockets:
+    """What all sockets of one bridge share."""
+
+    requests: LiveRequests
+    voices: VoiceOwners = field(default_factory=VoiceOwners)
 
 
 class LiveSocket:
     """Any number of chats and requests of one client."""
 
-    def __init__(self, surface: Surface, websocket: WebSocket, user: str, known: LiveRequests) -> None:
+    def __init__(self, surface: Surface, websocket: WebSocket, user: str, shared: SharedBySockets) -> None:
         self._client = SocketClient(surface, websocket, user, Outbox(websocket, surface.limits))
-        self._listener = SocketListener(self._client)
-        self._requests = SocketRequests(self._client, self._listener, known)
-        self._voice = SocketVoice(self._client, self._listener)
+        self._listener = SocketListener(self._client, shared.voices)
+        self._requests = SocketRequests(self._client, self._listener, shared.requests)
+        self._voice = SocketVoice(self._client, self._listener, shared.voices)
         self._rate = FrameRate(surface.limits)
 
     # -- its life -----------------------------------------------------------------------------------------------------
@@ -122,6 +132,10 @@ class LiveSocket:
                 self._requests.leave(frame.id)
                 self._listener.detach(frame.id)
                 self._client.send("detached", id=frame.id)
+            case frames.VoiceStart():
+                await self._voice.start(frame)
+            case frames.VoiceEnd():
+                self._voice.end()
             case frames.Audio():
                 await self._voice.hear(frame.samples())
             case frames.Stop():

@@ -10,7 +10,7 @@ from ...errors import BridgeError
 from ..security import POLICY_VIOLATION
 from ..surface import Surface
 from .live_requests import LiveRequests
-from .live_socket import LiveSocket
+from .live_socket import LiveSocket, SharedBySockets
 
 RESTART = 1012
 
@@ -18,7 +18,7 @@ RESTART = 1012
 class LiveSockets:
     def __init__(self, surface: Surface) -> None:
         self._surface = surface
-        self._requests = LiveRequests(surface.limits.live_grace_s)
+        self._shared = SharedBySockets(LiveRequests(surface.limits.live_grace_s))
         self._counts: Counter[str] = Counter()
         self._open: set[LiveSocket] = set()
 
@@ -33,7 +33,7 @@ class LiveSockets:
             await websocket.close(POLICY_VIOLATION)
             return
         self._counts[user] += 1
-        socket = LiveSocket(surface, websocket, user, self._requests)
+        socket = LiveSocket(surface, websocket, user, self._shared)
         self._open.add(socket)
         try:
             await socket.serve()
@@ -50,4 +50,4 @@ class LiveSockets:
 
     async def aclose(self) -> None:
         await asyncio.gather(*(socket.close(RESTART) for socket in list(self._open)), return_exceptions=True)
-        await self._requests.aclose()
+        await self._shared.requests.aclose()

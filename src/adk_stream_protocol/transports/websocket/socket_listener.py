@@ -7,6 +7,7 @@ from ...errors import MalformedRequest, TooMany
 from ...protocol import frames
 from ...protocol.turn import is_chat_id
 from .socket_client import SocketClient
+from .voice_owners import ChatOfUser, VoiceOwner, VoiceOwners
 
 _TOO_MANY_CHATS = "This socket has too many chats. Detach from one that you no longer read, then try again."
 
@@ -14,7 +15,7 @@ _TOO_MANY_CHATS = "This socket has too many chats. Detach from one that you no l
 class SocketListener:
     """Listens to the live sessions of all chats that its client has named, until it detaches from them."""
 
-    def __init__(self, client: SocketClient) -> None:
+    def __init__(self, client: SocketClient, voices: VoiceOwners) -> None:
         self.wants_pcm = False
         """Whether voice comes in the stream, too."""
         self.unread: dict[str, str] = {}
@@ -22,6 +23,7 @@ class SocketListener:
         self.requests: Counter[str] = Counter()
         """How many requests are under way in each chat."""
         self._client = client
+        self._voices = voices
         self._chats: dict[str, None] = {}  # the chat that was named last is the last one
         self._attached: dict[str, None] = {}  # likewise
         self._is_gone = False
@@ -59,14 +61,18 @@ class SocketListener:
     def attach(self, chat_id: str) -> None:
         """Voice and transcripts are those of this chat from now on."""
         self.listen(chat_id)
+        if self._attached and not self._speaks_for(chat_id):
+            self._voices.release(self._key(self.attached_chat()), self)
         self._attached.pop(chat_id, None)
         self._attached[chat_id] = None
         self._client.send("attached", id=chat_id)
+        self._voices.attach(self._key(chat_id), self)
 
     def detach(self, chat_id: str) -> None:
         """The client reads this chat no more. Voice and transcripts are those of the chat that was attached before."""
         self._chats.pop(chat_id, None)
         self._attached.pop(chat_id, None)
+        self._voices.detach(self._key(chat_id), self)
         self.unread.pop(chat_id, None)
         self._client.service.unlisten(self._client.user, chat_id, self)
 
@@ -75,8 +81,18 @@ class SocketListener:
             raise MalformedRequest("Attach to a chat first.")
         return next(reversed(self._attached))
 
+    def _key(self, chat_id: str) -> ChatOfUser:
+        return self._client.user, chat_id
+
     def _speaks_for(self, chat_id: str) -> bool:
         return bool(self._attached) and chat_id == self.attached_chat()
+
+    def voice_changed(self, chat_id: str, owner: VoiceOwner | None) -> None:
+        """Tells the client who speaks in a chat that it is attached to."""
+        if owner is None or owner.client is self:
+            self._client.send("voice", id=chat_id, owner=None if owner is None else "you")
+        else:
+            self._client.send("voice", id=chat_id, owner="other", name=owner.name)
 
     # -- what live sessions call --------------------------------------------------------------------------------------
 
