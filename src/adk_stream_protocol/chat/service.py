@@ -87,7 +87,7 @@ class ChatService:
         self._recovery = Recovery(store, self._segments, self._lost_chat, limits.lease_s)
         self._list = ChatList(runner, store, lambda key: self._chat(key.user_id, key.chat_id), limits.max_listed_chats)
         self._draining: asyncio.Task[None] | None = None
-        self.before_drain: list[Callable[[], None]] = []
+        self.before_drain: list[Close] = []
         """How the transports tell their clients before streams end."""
         self.before_close: list[Close] = []
         """What the transports close first."""
@@ -269,7 +269,7 @@ class ChatService:
     async def _drain(self) -> None:
         await self._recovery.stop()
         for notify in self.before_drain:
-            notify()
+            await notify()
         await self._background.drain()
         await self._leases.drain(self.limits.drain_s)
 

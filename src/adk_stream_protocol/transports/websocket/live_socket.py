@@ -22,6 +22,7 @@ from .socket_voice import SocketVoice
 from .voice_owners import VoiceOwners
 
 GOING_AWAY = 1001
+_ANNOUNCE_S = 1  # for a client that reads slowly to take the announcement of a restart
 
 
 @dataclass(frozen=True)
@@ -69,8 +70,12 @@ class LiveSocket:
                 await drop(websocket.send)
             await self._shut(POLICY_VIOLATION if is_at_fault else GOING_AWAY)
 
-    def announce_restart(self) -> None:
+    async def announce_restart(self) -> None:
+        """Returns when the client's connection has taken it."""
         self._client.send("reconnect")
+        with suppress(TimeoutError):
+            async with asyncio.timeout(_ANNOUNCE_S):
+                await self._client.outbox.flush()
 
     async def close(self, code: int) -> None:
         with suppress(TimeoutError):
