@@ -84,8 +84,10 @@ export class Connection {
     return this.#socket.bufferedAmount ?? 0;
   }
 
-  send(frame: object | ArrayBuffer): void {
-    if (this.isOpen) this.#socket.send(frame instanceof ArrayBuffer ? frame : JSON.stringify(frame));
+  /** A string is a frame that is JSON already. */
+  send(frame: object | ArrayBuffer | string): void {
+    const isReady = typeof frame === "string" || frame instanceof ArrayBuffer;
+    if (this.isOpen) this.#socket.send(isReady ? frame : JSON.stringify(frame));
   }
 
   /** Asks for a sign of life. Any frame is one. */

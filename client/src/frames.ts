@@ -46,6 +46,8 @@ export type LiveEvent =
   | { type: "audio"; id: string | undefined; rate: number; pcm: ArrayBuffer }
   /** Drop what has not been played yet. */
   | { type: "audio-clear"; id: string | undefined }
+  /** Who speaks in this chat: nobody, this client, or another one, whose name is told if it has one. */
+  | { type: "voice"; id: string; owner: "you" | "other" | null; name?: string }
   /** One of our own frames (`attach`, `audio`, ...) was refused. */
   | { type: "error"; code: string; message: string }
   | { type: "connection"; state: "open" | "lost" };
@@ -84,6 +86,10 @@ export function readEvent(frame: ServerFrame): LiveEvent | undefined {
     case "audio": {
       const pcm = decodeBase64(text("data") ?? "");
       return pcm === undefined || pcm.byteLength === 0 ? undefined : { type: "audio", id, rate: audioRate(frame), pcm };
+    }
+    case "voice": {
+      const owner = frame.owner === "you" || frame.owner === "other" ? frame.owner : null;
+      return id === undefined ? undefined : { type: "voice", id, owner, name: text("name") };
     }
     case "audio-clear":
       return { type: "audio-clear", id };

@@ -10,4 +10,4 @@ export {
   runPendingCalls,
 } from "./pending-calls.ts";
 export { ChatRefusedError } from "./request.ts";
-export { LiveChatTransport } from "./transport.ts";
+export { LiveChatTransport, type VoiceOptions } from "./transport.ts";

@@ -52,6 +52,8 @@ export class LiveRequest {
   isAborted = false;
   isOver = false;
   isSent = false;
+  /** Ends the wait for the reader's signal, which may outlive many requests. */
+  forgetSignal: () => void = () => {};
 
   readonly #options: RequestOptions;
   #resolveAnswer!: (stream: ReadableStream<UIMessageChunk> | null) => void;
@@ -195,7 +197,7 @@ export function lostConnection(reason?: string): TypeError {
 }
 
 /** Not `randomUUID`, which pages have only over HTTPS. */
-function newRequestId(): string {
+export function newRequestId(): string {
   const bytes = crypto.getRandomValues(new Uint8Array(16));
   return Array.from(bytes, (byte) => byte.toString(16).padStart(2, "0")).join("");
 }

@@ -6,10 +6,19 @@ import { audioRate, BINARY_PROTOCOL, type LiveEvent, type LiveListener, OWN, par
 import { Link } from "./link.ts";
 import { DEFAULT_TIMING, type LiveChatTransportOptions, resolve, socketUrl, type Timing } from "./options.ts";
 import { prepareResume, prepareSend, type ResumeOptions, type SendOptions } from "./prepare.ts";
-import { LiveRequest, lostConnection, type RequestFrame } from "./request.ts";
+import { ChatRefusedError, LiveRequest, lostConnection, newRequestId, type RequestFrame } from "./request.ts";
+
+export interface VoiceOptions {
+  /** What the user's other pages call this one. */
+  name?: string;
+  /** How approvals are shown in answers to speech. */
+  approvalStyle?: "approval-request" | "confirmation-tool";
+}
 
 /** Two seconds of voice. What waits longer is better not said at all. */
 const MAX_WAITING_VOICE_BYTES = 64_000;
+/** Common servers close a socket whose frame is larger, and no refusal would come. */
+const MAX_FRAME_LENGTH = 16 * 1024 * 1024;
 
 export class LiveChatTransport<M extends UIMessage = UIMessage> implements ChatTransport<M> {
   /** `resumeStream()` brings the whole message again. */
@@ -22,6 +31,12 @@ export class LiveChatTransport<M extends UIMessage = UIMessage> implements ChatT
   /** Attached chats in the order of their `attach` frames. One that was attached twice is here twice. */
   readonly #attached: string[] = [];
   readonly #listeners = new Set<LiveListener>();
+  /** Chats to detach from as soon as their requests have been answered. */
+  readonly #leaving = new Set<string>();
+  /** By this the server knows this client on its next socket, too. */
+  readonly #clientId = newRequestId();
+  /** The frame that opens the microphone, as long as it is open. */
+  #voice: object | undefined;
   #isConnected = false;
   /** Until when a `stop` that found no socket is still worth sending. */
   #stopUntil = 0;
@@ -79,13 +94,36 @@ export class LiveChatTransport<M extends UIMessage = UIMessage> implements ChatT
    */
   attach(chatId: string): () => void {
     this.#attached.push(chatId);
+    this.#leaving.delete(chatId);
     if (this.#link.connection === undefined) this.#link.open();
-    else this.#link.connection.send({ type: "attach", requestId: OWN, id: chatId });
+    else this.#sendAttach(this.#link.connection, [chatId]);
     let isAttached = true;
     return () => {
-      if (isAttached) this.#attached.splice(this.#attached.lastIndexOf(chatId), 1);
+      if (isAttached && this.#attached.includes(chatId)) this.#unattach(chatId, 1);
       isAttached = false;
     };
+  }
+
+  /**
+   * This client no longer reads the chat: its live session ends after a while, unless others read it. What is still
+   * being answered is answered first. Voice goes to the chat that was attached before.
+   */
+  detach(chatId: string): void {
+    this.#unattach(chatId, Infinity);
+  }
+
+  /** Opens the microphone: of all clients of a chat one can speak. A `voice` event tells who does. */
+  startVoice({ name, approvalStyle }: VoiceOptions = {}): void {
+    const { sdkVersion } = this.#options;
+    this.#voice = { type: "voice-start", requestId: OWN, client: this.#clientId, name, sdkVersion, approvalStyle };
+    this.#link.voice?.send(this.#voice);
+  }
+
+  /** Closes it, so that others can speak. */
+  endVoice(): void {
+    if (this.#voice === undefined) return;
+    this.#voice = undefined;
+    this.#link.voice?.send({ type: "voice-end", requestId: OWN });
   }
 
   /** Takes 16-bit little-endian mono samples at 16 kHz. Without a socket that takes them they are lost. */
@@ -116,6 +154,7 @@ export class LiveChatTransport<M extends UIMessage = UIMessage> implements ChatT
   /** Closes the connection and fails what is being answered. A later request opens a new one. */
   close(): void {
     this.#stopUntil = 0;
+    this.#leaving.clear();
     this.#failAll(new Error("The chat transport was closed."));
     this.#link.close();
   }
@@ -130,7 +169,9 @@ export class LiveChatTransport<M extends UIMessage = UIMessage> implements ChatT
       cancelled: (cancelled) => this.#abort(cancelled),
     });
     this.#requests.add(request);
-    signal?.addEventListener("abort", () => this.#abort(request, signal.reason), { once: true });
+    const abort = () => this.#abort(request, signal?.reason);
+    signal?.addEventListener("abort", abort, { once: true });
+    request.forgetSignal = () => signal?.removeEventListener("abort", abort);
     const { connection } = this.#link;
     if (connection !== undefined && (isRepeatable || connection.isFresh)) {
       this.#bind(request, connection);
@@ -143,8 +184,13 @@ export class LiveChatTransport<M extends UIMessage = UIMessage> implements ChatT
   }
 
   #bind(request: LiveRequest, connection: Connection): void {
+    const frame = JSON.stringify(request.nextFrame());
+    if (frame.length > MAX_FRAME_LENGTH) {
+      request.fail(new ChatRefusedError("This is too large for a WebSocket. Send it over HTTP.", "too-large"));
+      return this.#forget(request);
+    }
     request.connection = connection;
-    connection.send(request.nextFrame());
+    connection.send(frame);
     if (request.isAborted) {
       connection.send({ type: "abort", requestId: request.requestId });
       this.#forget(request);
@@ -176,8 +222,35 @@ export class LiveChatTransport<M extends UIMessage = UIMessage> implements ChatT
 
   #forget(request: LiveRequest): void {
     request.stopWaiting();
+    request.forgetSignal();
     this.#requests.delete(request);
+    this.#leaveChats();
     this.#leaveOldSockets();
+  }
+
+  /** Gives up one attachment of the chat, or all of them. */
+  #unattach(chatId: string, count: number): void {
+    const last = this.#attached.at(-1);
+    for (let left = count; left > 0 && this.#attached.includes(chatId); left--)
+      this.#attached.splice(this.#attached.lastIndexOf(chatId), 1);
+    if (!this.#attached.includes(chatId)) this.#leaving.add(chatId);
+    this.#leaveChats();
+    const { connection } = this.#link;
+    const next = this.#attached.at(-1);
+    if (next !== undefined && next !== last && connection !== undefined) this.#sendAttach(connection, [next]);
+  }
+
+  /** The last of these chats is the one that this client speaks for. */
+  #sendAttach(connection: Connection, chatIds: string[]): void {
+    for (const id of chatIds) connection.send({ type: "attach", requestId: OWN, id });
+    if (chatIds.length > 0 && this.#voice !== undefined) connection.send(this.#voice);
+  }
+
+  #leaveChats(): void {
+    for (const id of [...this.#leaving].filter((chatId) => !this.isActive(chatId))) {
+      this.#leaving.delete(id);
+      this.#link.connection?.send({ type: "detach", requestId: OWN, id });
+    }
   }
 
   #leaveOldSockets(): void {
@@ -198,7 +271,8 @@ export class LiveChatTransport<M extends UIMessage = UIMessage> implements ChatT
 
   #opened(connection: Connection): void {
     this.#bindWaiting(connection);
-    for (const id of new Set(this.#attached)) connection.send({ type: "attach", requestId: OWN, id });
+    // A chat that was attached twice counts where it was attached last: the server speaks for the last one.
+    this.#sendAttach(connection, [...new Set(this.#attached.toReversed())].toReversed());
     if (this.#stopUntil > Date.now()) connection.send({ type: "stop", requestId: OWN });
     this.#stopUntil = 0;
     this.#leaveOldSockets();
@@ -233,7 +307,8 @@ export class LiveChatTransport<M extends UIMessage = UIMessage> implements ChatT
       if (request.isOver) this.#forget(request);
     } else if (frame.type === "reconnect") {
       this.#link.move(connection);
-    } else {
+    } else if (frame.type !== "voice" || connection === this.#link.connection) {
+      // On an older socket, the voice that moved to the newer one would be another client's.
       if (frame.type === "audio" && frame.data === undefined) {
         connection.audio = { rate: audioRate(frame), id: typeof frame.id === "string" ? frame.id : undefined };
       }

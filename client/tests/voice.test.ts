@@ -117,6 +117,28 @@ test("an interruption empties what has not been played", async (t) => {
   await session.stop();
 });
 
+test("an open microphone claims the voice, and a muted or stopped one gives it up", async (t) => {
+  new WebAudio(t, 48_000);
+  const told: unknown[] = [];
+  const transport = {
+    sendAudio: () => {},
+    listen: () => () => {},
+    startVoice: (options?: { name?: string }) => void told.push(options?.name),
+    endVoice: () => void told.push("end"),
+  };
+  const session = new VoiceSession(transport, { name: "Phone" });
+  session.isMuted = true;
+  await session.start();
+  assert.deepEqual(told, []);
+  session.isMuted = false;
+  session.isMuted = false;
+  session.isMuted = true;
+  session.isMuted = false;
+  await session.stop();
+  await session.stop();
+  assert.deepEqual(told, ["Phone", "end", "Phone", "end"]);
+});
+
 test("muted, nothing is sent; stopped, everything is given back", async (t) => {
   const audio = new WebAudio(t, 48_000);
   const sent: ArrayBuffer[] = [];

@@ -44,6 +44,10 @@ class ChunkLog:
     def is_read(self) -> bool:
         return bool(self._wakers)
 
+    @property
+    def reader_count(self) -> int:
+        return len(self._wakers)
+
     def __len__(self) -> int:
         return len(self._chunks)
 
@@ -63,7 +67,7 @@ class ChunkLog:
         return replayed(self.earlier, self._chunks, self._calls, until, max_bytes)
 
     def require_room(self, max_readers: int) -> None:
-        if len(self._wakers) >= max_readers:
+        if self.reader_count >= max_readers:
             raise TooMany(_TOO_MANY_READERS)
 
     def watch(self, waker: asyncio.Event) -> None:

@@ -13,6 +13,7 @@
     │   ├── CrossSite              403
     │   ├── NotFound               404
     │   ├── RunActive              409, with Retry-After
+    │   ├── VoiceTaken             409
     │   ├── OutputDoesNotFit       422
     │   ├── TooManyFrames          429
     │   ├── TooMany                429, with Retry-After
@@ -110,6 +111,12 @@ class RunActive(Refusal):
     code = "run-active"
     public_text = "This chat is still answering. Wait for the end of its answer, then send again."
     retry_after_s = 1
+
+
+class VoiceTaken(Refusal):
+    status = 409
+    code = "voice-taken"
+    public_text = "Somebody speaks in this chat from another place. Speak when the microphone is closed there."
 
 
 class OutputDoesNotFit(Refusal):

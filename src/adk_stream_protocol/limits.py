@@ -18,6 +18,12 @@ class Limits:
     max_file_bytes: int = 20 * MIB
     """One attached file, decoded. Gemini takes 20 MB of inline data in a request."""
 
+    max_socket_file_bytes: int = 11 * MIB
+    """One attached file in a frame of a live session, decoded. In base64 it is 14.7 MiB, and fits into a frame."""
+
+    max_frame_bytes: int = 16 * MIB
+    """One frame of a live session. Plain uvicorn closes a socket whose frame is larger (`--ws-max-size`)."""
+
     max_body_bytes: int = 32 * MIB
     """The whole request as it arrives: the JSON above and one file of full size in base64."""
 
@@ -108,6 +114,15 @@ class Limits:
     max_sockets_per_user: int = 5
     """Live sockets of one user: pages that are open at once, and one that is just being replaced."""
 
+    max_live_sessions_per_user: int = 10
+    """Live sessions of one user at once, in this process. Each holds a connection to the model that is billed while it
+    is open, and Gemini's smallest tiers allow a project three and fifty of them. Two for each socket: the one in use,
+    and one that waits for its client (`live_grace_s`)."""
+
+    max_chats_per_socket: int = 5
+    """Chats whose live sessions one socket keeps open. A page shows one chat, or a few side by side. Stock clients
+    cannot detach, so the chat that such a client has not used for the longest time is left for the next one."""
+
     max_audio_frame_bytes: int = 32 * 1024
     """One frame of voice: a second of it. Clients send a tenth of that at most."""
 
@@ -132,7 +147,7 @@ class Limits:
     bridge itself fetches none of them; the model service does."""
 
     threaded_decode_bytes: int = 256 * 1024
-    """Requests above this are decoded off the event loop: 20 MiB of base64 block it for 0.1 s."""
+    """Requests and frames above this are decoded off the event loop: 20 MiB of base64 block it for 0.1 s."""
 
     def __post_init__(self) -> None:
         for prefix in self.allowed_file_urls:

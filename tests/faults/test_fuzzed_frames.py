@@ -30,6 +30,8 @@ TYPES = {
     "error",
     "pong",
     "attached",
+    "detached",
+    "voice",
     "turn",
     "transcript",
     "audio",
@@ -76,8 +78,17 @@ def valid_frame(random: Random, number: int) -> dict[str, Any]:
             data = random.choice(["AAA=", "", "A", "*", base64.b64encode(random.randbytes(640)).decode(), "A" * 90_000])
             return {"type": "audio", "requestId": "-", "data": data}
         case _:
-            kind = random.choice(["ping", "activity-start", "activity-end", "interrupt", "stop"])
-            return {"type": kind, "requestId": "-"}
+            kinds = [
+                "ping",
+                "activity-start",
+                "activity-end",
+                "interrupt",
+                "stop",
+                "voice-start",
+                "voice-end",
+                "detach",
+            ]
+            return {"type": random.choice(kinds), "requestId": "-", "id": chat_id, "sdkVersion": random.choice([6, 7])}
 
 
 def fuzzed(random: Random, number: int) -> str | bytes:

@@ -16,10 +16,12 @@ from adk_stream_protocol.protocol.fold import MessageFold
 from adk_stream_protocol.protocol.frames import (
     OURS,
     decode_frame,
+    decode_received,
     decode_request_id,
     encode_audio,
     sdk_version_of,
 )
+from adk_stream_protocol.protocol.messages import ClientStyle
 from adk_stream_protocol.protocol.turn import read_turn
 from protocol.request_bodies import hello, json_value, quick, user
 from support.replays import replayed
@@ -32,6 +34,12 @@ CANARY = "canary-5f3a"
 
 def read(frame: dict[str, Any] | str | bytes, **fields: Any) -> Any:
     return decode_frame(json.dumps({**frame, **fields}) if isinstance(frame, dict) else frame)
+
+
+OWN_KINDS = (
+    *("ping", "attach", "detach", "voice-start", "voice-end"),
+    *("audio", "activity-start", "activity-end", "interrupt", "stop"),
+)
 
 
 def ours(kind: str, **fields: Any) -> dict[str, Any]:
@@ -54,6 +62,13 @@ def ours(kind: str, **fields: Any) -> dict[str, Any]:
         ({"type": "abort", "requestId": "r1"}, frames.Abort("r1")),
         (ours("ping"), frames.Ping(OURS)),
         (ours("attach", id="chat"), frames.Attach(OURS, "chat")),
+        (ours("detach", id="chat"), frames.Detach(OURS, "chat")),
+        (ours("voice-start"), frames.VoiceStart(OURS)),
+        (
+            ours("voice-start", client="c1", name="Phone", sdkVersion="7.0.1", approvalStyle="confirmation-tool"),
+            frames.VoiceStart(OURS, "c1", "Phone", "7.0.1", "confirmation-tool"),
+        ),
+        (ours("voice-end"), frames.VoiceEnd(OURS)),
         (ours("audio", data="AAA="), frames.Audio(OURS, "AAA=")),
         (ours("activity-start"), frames.ActivityStart(OURS)),
         (ours("activity-end"), frames.ActivityEnd(OURS)),
@@ -128,6 +143,14 @@ def test_voice_comes_out_as_it_went_in(samples: bytes) -> None:
     assert read(ours("audio", data=encode_audio(samples))).samples() == samples
 
 
+def test_a_voice_says_how_its_answers_are_shown() -> None:
+    assert read(ours("voice-start")).style() == ClientStyle()
+    style = read(ours("voice-start", sdkVersion="7.0.1", approvalStyle="confirmation-tool")).style()
+    assert style == ClientStyle(7, "confirmation-tool")
+    with pytest.raises(MalformedRequest):
+        read(ours("voice-start", sdkVersion=4)).style()
+
+
 @pytest.mark.parametrize("data", ["A", "AAA", "AA-_", "AAA= ", "\nAAA=", "AAA=é", "=AAA", "AA==AA==", CANARY])
 def test_voice_that_is_not_base64_is_refused(data: str) -> None:
     with pytest.raises(MalformedRequest, match="base64") as refused:
@@ -172,7 +195,7 @@ def without(frame: dict[str, Any], name: str) -> dict[str, Any]:
         pytest.param({**RESUME, "requestId": "-"}, id="resume-under-our-id"),
         *[
             pytest.param({**ours(kind, id="chat", data="AAA="), "requestId": "r1"}, id=f"{kind}-under-another-id")
-            for kind in ("ping", "attach", "audio", "activity-start", "activity-end", "interrupt", "stop")
+            for kind in OWN_KINDS
         ],
         pytest.param(without(SEND, "id"), id="send-without-chat"),
         pytest.param({**SEND, "id": 7}, id="send-to-a-number"),
@@ -187,6 +210,10 @@ def without(frame: dict[str, Any], name: str) -> dict[str, Any]:
             for bad in (1.5, 1.0, "3", True, [1])
         ],
         pytest.param(ours("attach"), id="attach-to-nothing"),
+        pytest.param(ours("detach"), id="detach-from-nothing"),
+        pytest.param(ours("voice-start", name="x" * 65), id="a-long-name"),
+        pytest.param(ours("voice-start", client="x" * 129), id="a-long-client"),
+        pytest.param(ours("voice-start", approvalStyle="none"), id="an-unknown-style"),
         pytest.param(ours("audio"), id="audio-without-data"),
         pytest.param(ours("audio", data=[0, 0]), id="audio-as-numbers"),
     ],
@@ -231,6 +258,66 @@ def test_request_ids_have_up_to_128_characters_of_any_kind() -> None:
 )
 def test_a_refusal_goes_to_the_request_that_can_be_made_out(frame: str | bytes, request_id: str) -> None:
     assert decode_request_id(frame) == request_id
+
+
+KIB = 1024
+SMALL = Limits(max_json_bytes=9 * KIB, max_file_bytes=30 * KIB, max_socket_file_bytes=9 * KIB, max_frame_bytes=20 * KIB)
+
+
+def received(frame: dict[str, Any] | str) -> Any:
+    got = decode_received(frame if isinstance(frame, str) else json.dumps(frame), SMALL)
+    return (got.request_id, got.error.code) if isinstance(got, frames.Refused) else type(got)
+
+
+def data_url(size: int) -> dict[str, Any]:
+    return {"type": "file", "url": "data:image/png;base64," + "A" * size}
+
+
+@pytest.mark.parametrize(
+    ("frame", "expected"),
+    [
+        (SEND, frames.Send),
+        ({**SEND, "body": {"x": "y" * 5 * KIB}}, frames.Send),
+        ({**SEND, "body": {"x": "y" * 10 * KIB}}, ("r1", "too-large")),
+        ({**SEND, "messages": [data_url(11 * KIB)]}, frames.Send),
+        ({**SEND, "messages": [data_url(13 * KIB)]}, ("r1", "too-large")),
+        ({**SEND, "messages": [data_url(11 * KIB)] * 2}, ("r1", "too-large")),
+        ({**RESUME, "metadata": "x" * 3 * KIB}, frames.Resume),
+        ({**RESUME, "metadata": "x" * 5 * KIB}, ("r1", "too-large")),
+        (ours("ping", x="y" * 5 * KIB), (OURS, "too-large")),
+        (ours("audio", data="A" * 8 * KIB), frames.Audio),
+        ("nonsense", (OURS, "malformed")),
+        ({"type": "nonsense", "requestId": "r1"}, ("r1", "malformed")),
+    ],
+)
+def test_a_frame_that_is_not_taken_is_refused_under_the_id_of_its_request(frame: Any, expected: Any) -> None:
+    assert received(frame) == expected
+
+
+@pytest.mark.parametrize(("size", "goes_over_http"), [(13 * KIB, True), (50 * KIB, False)])
+def test_a_file_is_sent_to_http_if_it_is_taken_there(size: int, goes_over_http: bool) -> None:
+    refused = decode_received(json.dumps({**SEND, "messages": [data_url(size)]}), SMALL)
+    assert isinstance(refused, frames.Refused)
+    assert ("over HTTP" in str(refused.error)) == goes_over_http
+
+
+def test_other_messages_have_another_digest() -> None:
+    assert read(SEND).digest() == read({**SEND, "requestId": "r2"}).digest()
+    assert read(SEND).digest() != read({**SEND, "messages": [user(id="other")]}).digest()
+
+
+@pytest.mark.parametrize(
+    ("fields", "is_larger"),
+    [
+        ({}, False),
+        ({"body": {"theirs": "x" * 1000}}, False),
+        ({"messages": [MESSAGE, "x" * 1000]}, True),
+        ({"body": {"message": {}}}, True),
+        ({"body": {"messages": []}}, True),
+    ],
+)
+def test_the_messages_of_a_frame_make_it_large(fields: dict[str, Any], is_larger: bool) -> None:
+    assert read(SEND, **fields).is_larger_than(500) is is_larger
 
 
 some_frame = st.fixed_dictionaries(

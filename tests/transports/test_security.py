@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+from contextlib import suppress
 from typing import Any
 
 import pytest
@@ -245,6 +246,36 @@ def test_the_refused_origin_of_a_socket_is_logged_too(caplog: pytest.LogCaptureF
     for _ in range(2):
         assert not access.may_open_socket(headers(origin="http://localhost:3000", host="app.example"))
     assert len(logged(caplog)) == 1
+
+
+def test_the_socket_of_a_page_that_is_not_of_the_web_is_logged_without_what_it_sent(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    access = Access()
+    for origin in ("null", "file://", "http://a\nb", "null"):
+        assert not access.may_open_socket(headers(origin=origin, host="app.example"))
+    assert logged(caplog) == [
+        "a page that is not of the web (a file, a sandboxed frame) was refused: serve it over HTTP"
+    ]
+
+
+def test_a_refused_host_is_logged_once_with_what_to_add(caplog: pytest.LogCaptureFixture) -> None:
+    access = Access(hosts=["app.example"])
+    for host in ("www.app.example:8000", "WWW.app.example", "a\nb", "x" * 300, "app.example"):
+        with suppress(UnknownHost):
+            access.refuse_unknown_host(headers(host=host))
+    assert logged(caplog) == [
+        "a request to the host www.app.example was refused; if it is yours: "
+        "ChatBridge(allowed_hosts=['www.app.example'])"
+    ]
+
+
+def test_unknown_hosts_cannot_fill_the_log(caplog: pytest.LogCaptureFixture) -> None:
+    access = Access(hosts=["app.example"])
+    for number in range(1000):
+        with suppress(UnknownHost):
+            access.refuse_unknown_host(headers(host=f"evil{number}.example"))
+    assert len(logged(caplog)) == 100
 
 
 def test_unknown_origins_cannot_fill_the_log(caplog: pytest.LogCaptureFixture) -> None:

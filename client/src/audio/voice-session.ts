@@ -6,6 +6,9 @@ import { type Captured, MICROPHONE, PLAYER, type Played, type PlayerCommand } fr
 export interface VoiceTransport {
   sendAudio(pcm: ArrayBuffer): void;
   listen(listener: (event: LiveEvent) => void): () => void;
+  /** The microphone is open from here on, and closed: of all clients of a chat one can speak. */
+  startVoice?(options?: { name?: string }): void;
+  endVoice?(): void;
 }
 
 export interface VoiceSessionOptions {
@@ -13,6 +16,8 @@ export interface VoiceSessionOptions {
   onLevel?: (level: { microphone: number; player: number }) => void;
   /** Where the worklets are, for pages whose bundler does not find them beside this module. */
   worklets?: { microphone: string | URL; player: string | URL };
+  /** What the user's other pages call this one while it speaks. */
+  name?: string;
   /** What is asked of the microphone. */
   constraints?: MediaTrackConstraints;
 }
@@ -22,6 +27,7 @@ const CONSTRAINTS: MediaTrackConstraints = { echoCancellation: true, noiseSuppre
 
 /** What a running session holds, and has to give back. */
 interface Running {
+  hasMicrophone: boolean;
   context: AudioContext;
   release: (() => void)[];
 }
@@ -31,6 +37,7 @@ export class VoiceSession {
   readonly #options: VoiceSessionOptions;
   #running: Running | undefined;
   #isMuted = false;
+  #isSpeaking = false;
   #level = { microphone: 0, player: 0 };
 
   constructor(transport: VoiceTransport, options: VoiceSessionOptions = {}) {
@@ -49,6 +56,7 @@ export class VoiceSession {
 
   set isMuted(isMuted: boolean) {
     this.#isMuted = isMuted;
+    this.#tellWhoSpeaks();
     if (isMuted) this.#tellLevel({ microphone: 0 });
   }
 
@@ -58,7 +66,7 @@ export class VoiceSession {
    */
   async start(microphone?: MediaStream): Promise<void> {
     if (this.#running !== undefined) return;
-    const running: Running = { context: new AudioContext(), release: [] };
+    const running: Running = { hasMicrophone: false, context: new AudioContext(), release: [] };
     this.#running = running;
     try {
       await running.context.resume();
@@ -74,6 +82,7 @@ export class VoiceSession {
     const running = this.#running;
     this.#running = undefined;
     if (running === undefined) return;
+    this.#tellWhoSpeaks();
     release(running);
     this.#tellLevel({ microphone: 0, player: 0 });
     await running.context.close();
@@ -117,6 +126,16 @@ export class VoiceSession {
     };
     source.connect(microphone);
     running.release.push(() => source.disconnect());
+    running.hasMicrophone = true;
+    this.#tellWhoSpeaks();
+  }
+
+  #tellWhoSpeaks(): void {
+    const isSpeaking = this.#running?.hasMicrophone === true && !this.#isMuted;
+    if (isSpeaking === this.#isSpeaking) return;
+    this.#isSpeaking = isSpeaking;
+    if (isSpeaking) this.#transport.startVoice?.({ name: this.#options.name });
+    else this.#transport.endVoice?.();
   }
 
   #tellLevel(level: Partial<{ microphone: number; player: number }>): void {

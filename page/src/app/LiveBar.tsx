@@ -14,7 +14,7 @@ interface LiveBarProps {
 
 export function LiveBar({ live, isBusy, onReconnect }: LiveBarProps) {
   const [voice] = useState(() => new Voice(live));
-  const { microphone, problem: microphoneProblem } = useSyncExternalStore(voice.subscribe, voice.state);
+  const { microphone, problem: microphoneProblem, elsewhere } = useSyncExternalStore(voice.subscribe, voice.state);
   const connection = useConnection(live);
   const liveProblem = useLiveProblem(live);
   const problem = microphoneProblem ?? liveProblem;
@@ -63,7 +63,7 @@ export function LiveBar({ live, isBusy, onReconnect }: LiveBarProps) {
             type="button"
             title="Hold the button or the Space key"
             aria-pressed={microphone === "talking"}
-            disabled={microphone === "open" || connection === "closed"}
+            disabled={microphone === "open" || connection === "closed" || elsewhere !== undefined}
             className={`${BUTTON} touch-none select-none`}
             {...hold}
           >
@@ -71,7 +71,7 @@ export function LiveBar({ live, isBusy, onReconnect }: LiveBarProps) {
           </button>
           <button
             type="button"
-            disabled={microphone === "talking" || connection === "closed"}
+            disabled={microphone === "talking" || connection === "closed" || elsewhere !== undefined}
             className={`${BUTTON} ${microphone === "open" ? "border-audio text-audio" : ""}`}
             onClick={() => void voice.toggleOpen()}
           >
@@ -84,7 +84,7 @@ export function LiveBar({ live, isBusy, onReconnect }: LiveBarProps) {
         </span>
       </div>
       <p role={problem ? "alert" : undefined} className={`mt-1 text-xs ${problem ? "text-error" : "text-ink-2"}`}>
-        {problem ?? SAYS[microphone]}
+        {problem ?? (elsewhere === undefined ? SAYS[microphone] : saysElsewhere(elsewhere.name))}
       </p>
     </section>
   );
@@ -100,6 +100,10 @@ const SAYS: Record<Microphone, string> = {
   talking: "Listening. Let go when you are done.",
   open: "Listening. The microphone stays open.",
 };
+
+function saysElsewhere(name: string | undefined): string {
+  return `The microphone is open in another page of this chat${name === undefined ? "" : ` (${name})`}. Close it there to speak here.`;
+}
 
 const STATES: Record<ConnectionState, { says: string; dot: string }> = {
   connecting: { says: "Connecting…", dot: "bg-approval" },

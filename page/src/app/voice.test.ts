@@ -1,3 +1,4 @@
+import type { LiveListener } from "adk-stream-client";
 import { expect, it, vi } from "vitest";
 import { Voice } from "./voice.ts";
 
@@ -20,17 +21,23 @@ class Device {
 function voice() {
   const done: string[] = [];
   const device = new Device(done);
+  let tell: LiveListener = () => {};
   const live = {
     sendAudio: (pcm: ArrayBuffer) => void done.push(`silence of ${pcm.byteLength}`),
     interrupt: () => void done.push("interrupt"),
-    listen: () => () => {},
+    listen: (listener: LiveListener) => {
+      tell = listener;
+      return () => {};
+    },
   };
   globalThis.AudioContext = class {
     createMediaStreamDestination() {
       return { stream: {} };
     }
   } as never;
-  return { done, device, voice: new Voice(live, () => device) };
+  const tellVoice = (owner: "you" | "other" | null, name?: string) => tell({ type: "voice", id: "c1", owner, name });
+  const tellLost = () => tell({ type: "connection", state: "lost" });
+  return { done, device, tellVoice, tellLost, voice: new Voice(live, () => device) };
 }
 
 it("only listens until somebody talks, and nobody is asked for a microphone", async () => {
@@ -84,7 +91,7 @@ it("says why there is no microphone, and plays all the same", async () => {
   const { done, device, voice: spoken } = voice();
   device.answer = Promise.reject(new DOMException("", "NotAllowedError"));
   await spoken.toggleOpen();
-  expect(spoken.state()).toEqual({
+  expect(spoken.state()).toMatchObject({
     microphone: "off",
     problem: "The browser does not let this page use the microphone.",
   });
@@ -98,4 +105,30 @@ it("ends in the right order, however fast it is asked to", async () => {
   await spoken.end();
   expect(done.at(-1)).toBe("stop");
   expect(spoken.state().microphone).toBe("off");
+});
+
+it("does not open the microphone while another page of the chat speaks", async () => {
+  const { done, device, tellVoice, voice: spoken } = voice();
+  spoken.subscribe(() => {});
+  tellVoice("other", "Android");
+  expect(spoken.state().elsewhere).toEqual({ name: "Android" });
+  await spoken.talk();
+  await spoken.toggleOpen();
+  expect(done).toEqual([]);
+  expect(device.isMuted).toBe(true);
+  tellVoice(null);
+  await spoken.talk();
+  tellVoice("you");
+  expect(spoken.state()).toMatchObject({ microphone: "talking", elsewhere: undefined });
+});
+
+it("closes its microphone when another page has come first", async () => {
+  const { device, tellVoice, tellLost, voice: spoken } = voice();
+  spoken.subscribe(() => {});
+  await spoken.toggleOpen();
+  tellVoice("other");
+  expect(device.isMuted).toBe(true);
+  expect(spoken.state()).toMatchObject({ microphone: "off", elsewhere: { name: undefined } });
+  tellLost();
+  expect(spoken.state().elsewhere).toBeUndefined();
 });

@@ -1,5 +1,5 @@
 /** Microphone and loudspeaker of a live session, as a person uses them: hold to talk, leave open, only listen. */
-import type { LiveChatTransport } from "adk-stream-client";
+import type { LiveChatTransport, LiveEvent } from "adk-stream-client";
 import { VoiceSession, type VoiceSessionOptions } from "adk-stream-client/audio";
 
 export type Microphone = "off" | "asking" | "talking" | "open";
@@ -7,10 +7,13 @@ export interface VoiceState {
   microphone: Microphone;
   /** Why the microphone cannot be used. */
   problem: string | undefined;
+  /** The user speaks in another page: what it is called, or nothing if it has no name. */
+  elsewhere: { name: string | undefined } | undefined;
 }
 export type Levels = Parameters<NonNullable<VoiceSessionOptions["onLevel"]>>[0];
 
-type Live = Pick<LiveChatTransport, "sendAudio" | "listen" | "interrupt">;
+type Live = Pick<LiveChatTransport, "sendAudio" | "listen" | "interrupt"> &
+  Partial<Pick<LiveChatTransport, "startVoice" | "endVoice">>;
 type Session = Pick<VoiceSession, "start" | "stop" | "isMuted">;
 
 /** A second of silence at 16 kHz and 16 bits. A model that listens for pauses takes it for the end of the speech. */
@@ -22,7 +25,8 @@ export class Voice {
   readonly #live: Live;
   readonly #session: Session;
   readonly #listeners = new Set<() => void>();
-  #state: VoiceState = { microphone: "off", problem: undefined };
+  #state: VoiceState = { microphone: "off", problem: undefined, elsewhere: undefined };
+  #endListening: () => void = () => {};
   #running: "none" | "player" | "both" = "none";
   #wanted: "none" | "talk" | "open" = "none";
   /** Starts and stops come one after the other, however fast they are asked for. */
@@ -30,13 +34,17 @@ export class Voice {
 
   constructor(live: Live, newSession: (options: VoiceSessionOptions) => Session = sessionFor(live)) {
     this.#live = live;
-    this.#session = newSession({ onLevel: (levels) => this.onLevels(levels) });
+    this.#session = newSession({ onLevel: (levels) => this.onLevels(levels), name: deviceName() });
     this.#session.isMuted = true;
   }
 
   readonly subscribe = (listener: () => void): (() => void) => {
+    if (this.#listeners.size === 0) this.#endListening = this.#live.listen((event) => this.#hear(event));
     this.#listeners.add(listener);
-    return () => void this.#listeners.delete(listener);
+    return () => {
+      this.#listeners.delete(listener);
+      if (this.#listeners.size === 0) this.#endListening();
+    };
   };
 
   readonly state = (): VoiceState => this.#state;
@@ -74,6 +82,7 @@ export class Voice {
   }
 
   async #open(wanted: "talk" | "open", microphone: "talking" | "open"): Promise<void> {
+    if (this.#state.elsewhere !== undefined) return;
     this.#wanted = wanted;
     this.#tell({ microphone: "asking", problem: undefined });
     await this.#inTurn(async () => {
@@ -96,7 +105,7 @@ export class Voice {
     this.#wanted = "none";
     if (!this.#session.isMuted) this.#live.sendAudio(new ArrayBuffer(SILENCE_BYTES));
     this.#session.isMuted = true;
-    if (this.#state.microphone !== "off") this.#tell({ ...this.#state, microphone: "off" });
+    if (this.#state.microphone !== "off") this.#tell({ microphone: "off" });
   }
 
   async #start(what: "player" | "both"): Promise<void> {
@@ -112,14 +121,28 @@ export class Voice {
     return done;
   }
 
-  #tell(state: VoiceState): void {
-    this.#state = state;
+  /** Of all pages of a chat one can speak, and the server says which. */
+  #hear(event: LiveEvent): void {
+    if (event.type === "voice" && event.owner === "other") {
+      this.#close();
+      this.#tell({ elsewhere: { name: event.name } });
+    } else if (event.type === "voice" || (event.type === "connection" && event.state === "lost")) {
+      this.#tell({ elsewhere: undefined });
+    }
+  }
+
+  #tell(state: Partial<VoiceState>): void {
+    this.#state = { ...this.#state, ...state };
     for (const listener of [...this.#listeners]) listener();
   }
 }
 
 function sessionFor(live: Live): (options: VoiceSessionOptions) => Session {
   return (options) => new VoiceSession(live, options);
+}
+
+function deviceName(): string | undefined {
+  return /iPhone|iPad|Android|Windows|Macintosh|CrOS|Linux/.exec(navigator.userAgent)?.[0];
 }
 
 let silent: MediaStream | undefined;

@@ -8,10 +8,12 @@ from ..errors import BridgeError
 class LiveListener(Protocol):
     """A client that is connected to the chat."""
 
-    is_gone: bool
-    """Whether it is so no more."""
     wants_pcm: bool
     """Whether voice comes in the stream, too."""
+
+    def listens_to(self, chat_id: str) -> bool:
+        """Whether it is still connected, and has not left this chat."""
+        ...
 
     def turn(self, chat_id: str, message_id: str, user_message_id: str) -> None:
         """A message goes on, or begins, that no request of this client asked for."""

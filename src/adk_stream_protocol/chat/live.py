@@ -3,6 +3,7 @@
 import asyncio
 from collections import defaultdict
 from collections.abc import Awaitable, Callable
+from itertools import takewhile
 
 from ..adk.calls.gate import ApprovalGate
 from ..adk.content import encode_content
@@ -14,9 +15,10 @@ from ..adk.run import Run
 from ..adk.run_config import effective_live_config
 from ..adk.session import Chat, MessageIds
 from ..chunk_log import ChunkLog
-from ..errors import BridgeError, LiveFailed, NoLiveMode, RunActive
+from ..errors import BridgeError, LiveFailed, NoLiveMode, RunActive, TooMany
 from ..limits import Limits
 from ..protocol.call_record import ChatKey
+from ..protocol.messages import ClientStyle
 from ..protocol.turn import Turn
 from .leases import ChatLeases
 from .live_voice import LiveVoice
@@ -48,7 +50,7 @@ class LiveChats:
         return self._runs.get(chat)
 
     async def say(self, chat: Chat, turn: Turn, prepared: Prepared, by: LiveListener) -> ChunkLog:
-        live = await self.open(chat, prepared)
+        live = await self.open(chat, prepared, ClientStyle(turn.sdk_version, turn.approval_style))
         ids = MessageIds(user_message_id=None, message_id=None, **presentation(prepared, turn.approval_style))
         translator = self._segments.new_translator(chat, ids, turn.sdk_version)
         message = LiveMessage(translator, user_message_id=turn.message_id, is_typed=True, shown=ids)
@@ -58,7 +60,7 @@ class LiveChats:
 
     def listen(self, chat: ChatKey, listener: LiveListener) -> None:
         """A client is there: a live session of this chat goes on as long as it is."""
-        if not listener.is_gone:
+        if listener.listens_to(chat.chat_id):
             self._listeners[chat].add(listener)
         self._listeners_changed(chat)
 
@@ -76,24 +78,29 @@ class LiveChats:
 
     # -- sessions -----------------------------------------------------------------------------------------------------
 
-    async def open_voice(self, chat: Chat, prepare: Callable[[], Awaitable[Prepared]], by: LiveListener) -> LiveVoice:
-        """The live session of this chat, or a new one. Where there can be none now, voice is dropped."""
+    async def open_voice(
+        self, chat: Chat, prepare: Callable[[], Awaitable[Prepared]], by: LiveListener, style: ClientStyle
+    ) -> LiveVoice:
+        """The live session of this chat, or a new one. Where there can be none now, voice is dropped. `style`: of the
+        answers to this client's voice."""
         self.listen(chat.key, by)
         if self._refused_voice.is_refused(chat.key, by, is_held=self._is_held(chat.key)):
             return self._refused_voice
         try:
-            return await self.open(chat, await prepare())
+            run = await self.open(chat, await prepare(), style)
         except BridgeError as error:
             is_held = isinstance(error, RunActive) and self._is_held(chat.key)
             self._refused_voice.refuse(chat.key, error, by, is_held=is_held)
             return self._refused_voice
+        run.spoken_style = style
+        return run
 
     def _is_held(self, chat: ChatKey) -> bool:
         """Whether request mode has the chat, in this process."""
         return chat in self._leases and chat not in self._runs
 
-    async def open(self, chat: Chat, prepared: Prepared) -> LiveRun:
-        """The live session of this chat, or a new one."""
+    async def open(self, chat: Chat, prepared: Prepared, style: ClientStyle) -> LiveRun:
+        """The live session of this chat, or a new one whose spoken answers have this style."""
         run = self.get(chat.key)
         if run is not None:
             if not run.is_ending:
@@ -101,16 +108,17 @@ class LiveChats:
             await run.ended.wait()
         opening = self._opening.get(chat.key)
         if opening is None:  # words and voice may come together, or from two pages
-            opening = asyncio.create_task(self._open(chat, prepared), name="adk-stream open live")
+            opening = asyncio.create_task(self._open(chat, prepared, style), name="adk-stream open live")
             self._opening[chat.key] = opening
             opening.add_done_callback(lambda _: self._opening.pop(chat.key))
         return await asyncio.shield(opening)
 
-    async def _open(self, chat: Chat, prepared: Prepared) -> LiveRun:
+    async def _open(self, chat: Chat, prepared: Prepared, style: ClientStyle) -> LiveRun:
         model = live_model_of(chat.runner.agent)
         if model is not None and not has_live_mode(model):
             raise NoLiveMode
         self._leases.require_room(chat.key, self._limits.max_runs_per_user)
+        await self._require_room(chat.key)
         leased = await self._leases.begin(chat.key)
         if leased is None:
             raise RunActive
@@ -123,9 +131,26 @@ class LiveChats:
         )
         context = self._segments.context(chat, leased, self)
         live = self._runs[chat.key] = LiveRun(context, self._gate, options, self._listeners[chat.key])
+        live.spoken_style = style
         self._leases.put(chat.key, live)
         live.start()
         return live
+
+    async def _require_room(self, chat: ChatKey) -> None:
+        """Sessions that nobody listens to any more make room for a new one."""
+        most = self._limits.max_live_sessions_per_user
+        for other in self._others(chat):
+            if len(self._others(chat)) < most:
+                return
+            if other in self._runs and not self._listeners[other]:
+                await self._runs[other].end_if_idle()
+        if len(self._others(chat)) >= most:
+            raise TooMany(f"You have {most} live sessions, as many as one user may have. Leave one, then try again.")
+
+    def _others(self, chat: ChatKey) -> list[ChatKey]:
+        """Other chats of the same user with a live session, or with one that began to open before this chat's."""
+        known = dict.fromkeys((*self._runs, *takewhile(lambda other: other != chat, self._opening)))
+        return [other for other in known if other.user_id == chat.user_id and other != chat]
 
     async def run_ended(self, run: Run) -> None:
         await self._leases.end(run.leased)

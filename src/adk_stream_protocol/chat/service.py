@@ -21,6 +21,7 @@ from ..protocol.call_record import ChatKey
 from ..protocol.chunks import SdkVersion
 from ..protocol.fold import UIMessage
 from ..protocol.frames import Send, sdk_version_of
+from ..protocol.messages import ClientStyle
 from ..protocol.turn import Turn, decode_body, decode_turn, read_turn
 from ..store.base import AuditEntry, Store
 from .answers import AnswerDecoder, AnswerRequest, ChatAnswers
@@ -83,7 +84,7 @@ class ChatService:
         self._recovery = Recovery(store, self._segments, self._chats, limits.lease_s)
         self._list = ChatList(self._chats, store, limits.max_listed_chats)
         self._draining: asyncio.Task[None] | None = None
-        self.before_drain: list[Callable[[], None]] = []
+        self.before_drain: list[Close] = []
         """How the transports tell their clients before streams end."""
         self.before_close: list[Close] = []
         """What the transports close first."""
@@ -127,7 +128,8 @@ class ChatService:
 
     async def open_live_turn(self, caller: Caller, frame: Send, by: LiveListener) -> Opened:
         """A message for the chat's live session, or answers to calls."""
-        turn: Turn = read_turn(frame.request(), self.limits, sdk_version_header=sdk_version_of(frame))
+        is_large = frame.is_larger_than(self.limits.threaded_decode_bytes)
+        turn = await asyncio.to_thread(_read_frame, frame, self.limits) if is_large else _read_frame(frame, self.limits)
         self._refuse_while_draining()
         prepared = await self._prepare(caller, {**(frame.body or {}), "id": frame.id})
         chat = self._chat(caller.user_id, turn.chat_id, caller.files_root)
@@ -138,14 +140,15 @@ class ChatService:
         self._live.listen(chat.key, by)
         return Reading(await self._live.say(chat, turn, prepared, by))
 
-    async def open_live_voice(self, caller: Caller, chat_id: str, by: LiveListener) -> LiveVoice:
-        """The live session of a chat, for a client that speaks. Opens it if there is none."""
+    async def open_live_voice(self, caller: Caller, chat_id: str, by: LiveListener, style: ClientStyle) -> LiveVoice:
+        """The live session of a chat, for a client that speaks. Opens it if there is none. `style`: of the answers."""
 
         async def prepare() -> Prepared:
             self._refuse_while_draining()
             return await self._prepare(caller, {"id": chat_id})
 
-        return await self._live.open_voice(self._chat(caller.user_id, chat_id, caller.files_root), prepare, by)
+        chat = self._chat(caller.user_id, chat_id, caller.files_root)
+        return await self._live.open_voice(chat, prepare, by, style)
 
     def live_voice(self, user: str, chat_id: str) -> LiveVoice | None:
         """The live session of a chat, if there is one."""
@@ -258,7 +261,7 @@ class ChatService:
     async def _drain(self) -> None:
         await self._recovery.stop()
         for notify in self.before_drain:
-            notify()
+            await notify()
         await self._background.drain()
         await self._leases.drain(self.limits.drain_s)
 
@@ -270,3 +273,7 @@ class ChatService:
     def _refuse_while_draining(self) -> None:
         if self._draining is not None:
             raise Restarting
+
+
+def _read_frame(frame: Send, limits: Limits) -> Turn:
+    return read_turn(frame.request(), limits, sdk_version_header=sdk_version_of(frame))

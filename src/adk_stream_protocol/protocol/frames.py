@@ -7,18 +7,23 @@ docs/reference/websocket.md lists them all.
 
 import base64
 import binascii
-from typing import Any
+import hashlib
+from dataclasses import dataclass, replace
+from typing import Annotated, Any, cast
 
 import msgspec
 
-from ..errors import BridgeError, MalformedRequest
+from ..errors import BridgeError, MalformedRequest, RequestTooLarge
+from ..limits import MIB, Limits
 from .chunks import encode_json
-from .messages import RequestBody, what_is_wrong
+from .messages import ApprovalStyle, ClientStyle, RequestBody, what_is_wrong
+from .turn import BodyMeter, decode_sdk_version
 
 OURS = "-"
 SUBPROTOCOL = "adk-stream.v1"
 """For clients that send and receive voice as binary frames."""
 
+_MAX_OWN_FRAME = 4096  # bytes: an id and a few words, for all frames but `send` and `audio`
 _NO_FRAME = "This is not a frame of docs/reference/websocket.md"
 _Fields = dict[str, Any] | None
 
@@ -40,13 +45,30 @@ class Send(_Frame, frozen=True, tag="send"):
     def request(self) -> RequestBody:
         """The same as the body of an HTTP request."""
         body = {**(self.body or {}), "id": self.id, "trigger": self.trigger, "messageId": self.message_id}
+        # An application's own transport may send only the last message, in `body`.
+        if "message" in body:
+            body["message"] = _raw(body["message"])
+        if isinstance(messages := body.get("messages"), list):
+            body["messages"] = [_raw(message) for message in cast(list[Any], messages)]
+        elif messages is None:
+            body["messages"] = self.messages
         try:
-            request = msgspec.json.decode(msgspec.json.encode(body), type=RequestBody)
+            return msgspec.convert(body, RequestBody)
         except msgspec.ValidationError as error:
             raise MalformedRequest(f"{_NO_FRAME}: {what_is_wrong(error, 'body')}.") from None
-        if request.messages is None:  # an application's own transport may send only the last one, in `body`
-            request.messages = self.messages
-        return request
+
+    def digest(self) -> bytes:
+        """Differs from that of other messages."""
+        digest = hashlib.sha256()
+        for message in self.messages:
+            digest.update(message)
+        return digest.digest()
+
+    def is_larger_than(self, size_bytes: int) -> bool:
+        """Whether its messages are. Those in its body may have any size, so they count as large."""
+        if self.body is not None and not self.body.keys().isdisjoint(("message", "messages")):
+            return True
+        return sum(len(memoryview(message)) for message in self.messages) > size_bytes
 
 
 class Resume(_Frame, frozen=True, tag="resume"):
@@ -66,6 +88,26 @@ class Ping(_Frame, frozen=True, tag="ping"):
 
 class Attach(_Frame, frozen=True, tag="attach"):
     id: str
+
+
+class Detach(_Frame, frozen=True, tag="detach"):
+    id: str
+
+
+class VoiceStart(_Frame, frozen=True, tag="voice-start"):
+    client: Annotated[str, msgspec.Meta(max_length=128)] | None = None
+    """The same on every socket of one client, which so keeps its voice when it reconnects."""
+    name: Annotated[str, msgspec.Meta(max_length=64)] | None = None
+    """What the user's other pages call it."""
+    sdk_version: int | str | None = None
+    approval_style: ApprovalStyle | None = None
+
+    def style(self) -> ClientStyle:
+        return ClientStyle(decode_sdk_version(self.sdk_version, None), self.approval_style)
+
+
+class VoiceEnd(_Frame, frozen=True, tag="voice-end"):
+    pass
 
 
 class Audio(_Frame, frozen=True, tag="audio"):
@@ -96,7 +138,7 @@ class Stop(_Frame, frozen=True, tag="stop"):
 
 Request = Send | Resume
 OfficialFrame = Send | Resume | Abort
-OwnFrame = Ping | Attach | Audio | ActivityStart | ActivityEnd | Interrupt | Stop
+OwnFrame = Ping | Attach | Detach | VoiceStart | VoiceEnd | Audio | ActivityStart | ActivityEnd | Interrupt | Stop
 
 _decoder = msgspec.json.Decoder(OfficialFrame | OwnFrame)
 
@@ -128,6 +170,40 @@ def decode_request_id(text: str | bytes) -> str:
     except (msgspec.DecodeError, UnicodeError, RecursionError):
         return OURS
     return request_id if 0 < len(request_id) <= 128 else OURS
+
+
+@dataclass(frozen=True)
+class Refused:
+    """A frame that is not taken, and the request that is told so."""
+
+    request_id: str
+    error: BridgeError
+
+
+def decode_received(text: str, limits: Limits) -> OfficialFrame | OwnFrame | Refused:
+    """Decodes a frame once. Only one that is refused is looked at again."""
+    try:
+        if len(text) > _MAX_OWN_FRAME:
+            _require_size(text.encode(errors="replace"), limits)
+        frame = decode_frame(text)
+        if len(text) > _MAX_OWN_FRAME and not isinstance(frame, Send | Audio):
+            raise RequestTooLarge
+        return frame
+    except BridgeError as error:
+        return Refused(decode_request_id(text), error)
+
+
+def _require_size(frame: bytes, limits: Limits) -> None:
+    max_file_bytes = min(limits.max_file_bytes, limits.max_socket_file_bytes)
+    max_frame_bytes = min(limits.max_body_bytes, limits.max_frame_bytes)
+    try:
+        BodyMeter(replace(limits, max_file_bytes=max_file_bytes, max_body_bytes=max_frame_bytes)).feed(frame)
+    except RequestTooLarge:
+        BodyMeter(limits).feed(frame)  # refuses what HTTP would not take either
+        raise RequestTooLarge(
+            f"This is too large for a WebSocket: a file may have {max_file_bytes / MIB:g} MiB there, and all of it "
+            f"{max_frame_bytes / MIB:g} MiB. Stop the live session, then send it over HTTP."
+        ) from None
 
 
 def sdk_version_of(frame: Request) -> str | None:
@@ -172,3 +248,7 @@ def encode_audio(samples: bytes) -> str:
 
 def _json(value: Any) -> str:
     return encode_json(value).decode()
+
+
+def _raw(value: Any) -> msgspec.Raw:
+    return msgspec.Raw(encode_json(value))

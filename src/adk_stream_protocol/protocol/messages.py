@@ -5,11 +5,22 @@ session, and what a client says about it is ignored.
 """
 
 import re
+from dataclasses import dataclass
 from typing import Any, Literal
 
 import msgspec
 
+from .chunks import SdkVersion
+
 ApprovalStyle = Literal["approval-request", "confirmation-tool"]
+
+
+@dataclass(frozen=True)
+class ClientStyle:
+    """How a client is to be shown what it did not ask for in writing. What is None is for the server to choose."""
+
+    sdk_version: SdkVersion | None = None
+    approval_style: ApprovalStyle | None = None
 
 
 class RequestBody(msgspec.Struct, rename="camel"):

@@ -23,7 +23,8 @@ _EXPOSED_HEADERS = f"{RUNNING}, retry-after, etag, content-range"
 _HEADER_NAME = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
 _ORIGIN = re.compile(r"https?://[A-Za-z0-9.:\[\]-]{1,255}")
 _DEFAULT_PORTS = {"http": 80, "https": 443}
-_MAX_LOGGED = 100  # origins: the developer's own pages are among the first
+_MAX_LOGGED = 100  # refusals: those of the developer's own pages are among the first
+_MAX_HOST = 255  # characters: no name is longer
 
 
 class Access:
@@ -55,7 +56,7 @@ class Access:
     def cors_headers(self, headers: Headers) -> dict[str, str]:
         """For every response. Only origins in the list are allowed, so their requests may carry cookies."""
         if self._is_cross_site(headers):
-            self._log_once(headers)
+            self._log_origin(headers)
         if not self._origins:
             return {}
         origin = headers.get("origin")
@@ -84,7 +85,11 @@ class Access:
         origin and of allowed origins may. Programs that are not browsers send no origin, and have no cookies."""
         is_ours = self._is_ours(headers)
         if not is_ours:
-            self._log_once(headers)
+            self._log_origin(headers)
+            if not _ORIGIN.fullmatch(headers.get("origin", "")):
+                self._log_once(
+                    "a page that is not of the web (a file, a sandboxed frame) was refused: serve it over HTTP"
+                )
         return is_ours
 
     def refuse_cross_site(self, headers: Headers) -> None:
@@ -109,13 +114,16 @@ class Access:
         origins = headers.getlist("origin")
         return len(origins) == 1 and origins[0] in self._origins
 
-    def _log_once(self, headers: Headers) -> None:
-        """Once for each origin: a developer finds the reason, and nobody can fill the log."""
+    def _log_origin(self, headers: Headers) -> None:
         origin = headers.get("origin", "")
-        if origin in self._logged or len(self._logged) >= _MAX_LOGGED or not _ORIGIN.fullmatch(origin):
-            return
-        self._logged.add(origin)
-        logger.warning("a page of %s was refused; if it is yours: ChatBridge(allowed_origins=[%r])", origin, origin)
+        if _ORIGIN.fullmatch(origin):
+            self._log_once(f"a page of {origin} was refused; if it is yours: ChatBridge(allowed_origins=[{origin!r}])")
+
+    def _log_once(self, refusal: str) -> None:
+        """A developer finds the reason, and nobody can fill the log."""
+        if refusal not in self._logged and len(self._logged) < _MAX_LOGGED:
+            self._logged.add(refusal)
+            logger.warning("%s", refusal)
 
     # -- host names --------------------------------------------------------------------------------------------------
 
@@ -124,7 +132,11 @@ class Access:
         Their requests still carry that name."""
         if self._hosts:
             hosts = headers.getlist("host")
-            if len(hosts) != 1 or _host_name(hosts[0]) not in self._hosts:
+            host = _host_name(hosts[0]) if len(hosts) == 1 else None
+            if host not in self._hosts:
+                if host is not None and len(host) <= _MAX_HOST:
+                    option = f"ChatBridge(allowed_hosts=[{host!r}])"
+                    self._log_once(f"a request to the host {host} was refused; if it is yours: {option}")
                 raise UnknownHost
 
 

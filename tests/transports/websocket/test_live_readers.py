@@ -161,6 +161,28 @@ async def test_clients_are_asked_to_reconnect_when_the_server_stops() -> None:
         assert live.runs == 0
 
 
+async def test_a_drained_bridge_has_sent_its_request_to_reconnect_before_a_server_closes_the_sockets() -> None:
+    async with live_app(answers_for_ever) as live:
+        slow = Reader()
+        async with live.socket(client=slow):
+            await ping(slow)
+            slow.reads.clear()
+            asyncio.get_running_loop().call_later(0.5, slow.reads.set)
+            await live.bridge.drain()
+            assert slow.everything[-1] == {"type": "reconnect", "requestId": "-"}
+
+
+async def test_a_reader_that_hangs_keeps_a_drain_for_a_second_only() -> None:
+    async with live_app(answers_for_ever) as live:
+        stuck, began = Reader(), asyncio.get_running_loop().time()
+        async with live.socket(client=stuck):
+            await ping(stuck)
+            stuck.reads.clear()
+            await live.bridge.drain()
+            assert asyncio.get_running_loop().time() - began < 2
+            stuck.reads.set()
+
+
 async def test_a_reader_that_hangs_does_not_keep_the_server_from_closing() -> None:
     async with live_app(talks_for_ever) as live:
         stuck, calm = Reader(), LiveClient()

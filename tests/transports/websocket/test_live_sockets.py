@@ -3,6 +3,7 @@
 from typing import Any
 
 import pytest
+from starlette.exceptions import HTTPException
 from starlette.requests import HTTPConnection
 
 from adk_stream_protocol import Limits
@@ -16,6 +17,9 @@ from transports.live_apps import (
 )
 
 pytestmark = pytest.mark.virtual_time
+
+
+SECRET = "canary-7d21"
 
 
 async def refusal(live: LiveApp, user: str = "ann", **options: Any) -> int:
@@ -79,3 +83,51 @@ async def test_the_number_of_sockets_is_a_limit_that_can_be_set() -> None:
     async with live_app(answers_for_ever, limits=Limits(max_sockets_per_user=1)) as live, live.socket() as client:
         await ping(client)
         assert await refusal(live) == 1008
+
+
+# -- what the log says ------------------------------------------------------------------------------------------------
+
+
+def refused_by_application(_: HTTPConnection) -> str:
+    raise HTTPException(402, SECRET)
+
+
+@pytest.mark.parametrize(
+    ("options", "headers", "said"),
+    [
+        (
+            {"user_id": lambda _: None},
+            {},
+            "a live socket was refused: user_id found no user. Browsers send cookies with a WebSocket, but no headers "
+            "of a page such as Authorization: let user_id look at a cookie or at a query parameter, too",
+        ),
+        ({"user_id": refused_by_application}, {}, "a live socket was refused: user_id refused it with status 402"),
+        (
+            {"limits": Limits(max_sockets_per_user=0)},
+            {},
+            "a live socket was refused: its user has too many of them. If one user may have more: "
+            "Limits(max_sockets_per_user=...)",
+        ),
+        (
+            {},
+            {"origin": "http://localhost:3000"},
+            "a page of http://localhost:3000 was refused; if it is yours: "
+            "ChatBridge(allowed_origins=['http://localhost:3000'])",
+        ),
+        (
+            {"allowed_hosts": ["app.example"]},
+            {},
+            "a request to the host testserver was refused; if it is yours: ChatBridge(allowed_hosts=['testserver'])",
+        ),
+    ],
+    ids=["no user", "application", "too many", "origin", "host"],
+)
+async def test_why_a_handshake_was_refused_is_logged_once_with_what_to_change(
+    options: dict[str, Any], headers: dict[str, str], said: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with live_app(answers_for_ever, **options) as live:
+        for _ in range(3):
+            assert await refusal(live, headers={"authorization": SECRET, "cookie": SECRET, **headers}) == 1008
+    ours = [record for record in caplog.records if record.name.startswith("adk_stream_protocol")]
+    assert [record.getMessage() for record in ours] == [said]
+    assert SECRET not in caplog.text

@@ -10,6 +10,7 @@ from google.adk.models.llm_request import LlmRequest
 
 from adk_stream_protocol import Limits
 from adk_stream_protocol.testing import LiveSession, ScriptedLiveModel
+from support.live_client import LiveClient
 from transports.live_apps import (
     LiveApp,
     answers_for_ever,
@@ -70,6 +71,59 @@ async def test_an_abort_only_ends_the_reading_where_runs_are_to_survive_it() -> 
         assert len(client.frames[request_id]) == seen
         history = await live.messages()
         assert history[-1]["parts"][-1]["text"] == "Well, fine."
+
+
+async def read_twice(first: LiveClient, second: LiveClient) -> tuple[str, str]:
+    """Two requests that read one message."""
+    asked, read = first.start_send(said("Go on")), "also-read"
+    await first.until(lambda: any(chunk["type"] == "text-delta" for chunk in chunks(first, asked)))
+    second.send_frame({"type": "resume", "requestId": read, "id": "chat-1"})
+    await second.until(lambda: any(chunk["type"] == "text-delta" for chunk in chunks(second, read)))
+    return asked, read
+
+
+@pytest.mark.parametrize("who", ["who asked", "who only reads"])
+async def test_the_abort_of_one_reader_leaves_the_others_their_message(who: str) -> None:
+    async def server(session: LiveSession) -> None:
+        await session.expect_text()
+        await session.say("Well, ")
+        await go_on.wait()
+        await session.answer("fine.")
+        await session.expect("close")
+
+    go_on = asyncio.Event()
+    async with live_app(server) as live, live.socket() as asking, live.socket() as reading:
+        asked, read = await read_twice(asking, reading)
+        leaving, left, staying, stays = (asking, asked, reading, read)
+        if who == "who only reads":
+            leaving, left, staying, stays = (reading, read, asking, asked)
+        leaving.send_frame({"type": "abort", "requestId": left})
+        await ping(leaving)
+        seen = len(leaving.frames[left])
+        go_on.set()
+        assert (await staying.answer(stays)).text == "Well, fine."
+        assert len(leaving.frames[left]) == seen
+        assert live.runs == 1
+
+
+async def test_the_abort_of_the_last_reader_stops_the_run() -> None:
+    async with live_app(talks_for_ever) as live, live.socket() as first, live.socket() as second:
+        asked, read = await read_twice(first, second)
+        for client, request_id in ((first, asked), (second, read)):  # at the same time
+            client.send_frame({"type": "abort", "requestId": request_id})
+        await nothing_runs(live)
+        assert {chunks(first, asked)[-1]["type"], chunks(second, read)[-1]["type"]} == {"text-delta", "abort"}
+
+
+async def test_two_requests_of_one_socket_are_two_readers() -> None:
+    async with live_app(talks_for_ever) as live, live.socket() as client:
+        asked, read = await read_twice(client, client)
+        client.send_frame({"type": "abort", "requestId": asked})
+        await ping(client)
+        await asyncio.sleep(10)
+        assert live.runs == 1
+        client.send_frame({"type": "abort", "requestId": read})
+        await nothing_runs(live)
 
 
 async def test_an_abort_of_what_has_ended_or_never_was_does_nothing() -> None:

@@ -20,6 +20,7 @@ from google.genai import types
 from ...chunk_log import ChunkLog
 from ...errors import RunActive, StoreUnavailable
 from ...protocol.call_record import CallKey
+from ...protocol.messages import ClientStyle
 from ..calls.delivery import leave_calls_pending, refuse_call, withdraw_call
 from ..calls.gate import ApprovalGate
 from ..calls.resumption import answer_event, response_part
@@ -67,6 +68,8 @@ class LiveRun:
         self.input = LiveInput(context.limits.max_waiting_audio_s)
         self.ended = asyncio.Event()
         self.leased = context.leased
+        self.spoken_style = ClientStyle()
+        """Of the client that speaks."""
         self._context = context
         self._gate = gate
         self._options = options
@@ -212,8 +215,10 @@ class LiveRun:
         return False
 
     def _new_message(self) -> LiveMessage:
-        shown = self._options.shown
-        return LiveMessage(self._options.translators.new(self._context.chat, shown), shown=shown)
+        style = self.spoken_style
+        shown = replace(self._options.shown, approval_style=style.approval_style)
+        translator = self._options.translators.new(self._context.chat, shown, style.sdk_version)
+        return LiveMessage(translator, shown=shown)
 
     async def _refuse(self, call: CallKey, reason: str) -> None:
         await refuse_call(self._context.store, self.leased.key, call, reason)

@@ -2,14 +2,13 @@
 
 import asyncio
 from contextlib import suppress
+from dataclasses import dataclass, field
 from typing import Any
 
 from starlette.websockets import WebSocket, WebSocketDisconnect
 
-from ...errors import RemoteProtocolError, RequestTooLarge
 from ...protocol import frames
 from ...protocol.frames import OURS, OfficialFrame, OwnFrame
-from ...protocol.turn import BodyMeter
 from ..connection import drop, drop_when_stuck, until_closing
 from ..security import POLICY_VIOLATION
 from ..surface import Surface
@@ -20,19 +19,28 @@ from .socket_client import SocketClient
 from .socket_listener import SocketListener
 from .socket_requests import SocketRequests
 from .socket_voice import SocketVoice
+from .voice_owners import VoiceOwners
 
 GOING_AWAY = 1001
-_MAX_OWN_FRAME = 4096
+_ANNOUNCE_S = 1  # for a client that reads slowly to take the announcement of a restart
+
+
+@dataclass(frozen=True)
+class SharedBySockets:
+    """What all sockets of one bridge share."""
+
+    requests: LiveRequests
+    voices: VoiceOwners = field(default_factory=VoiceOwners)
 
 
 class LiveSocket:
     """Any number of chats and requests of one client."""
 
-    def __init__(self, surface: Surface, websocket: WebSocket, user: str, known: LiveRequests) -> None:
+    def __init__(self, surface: Surface, websocket: WebSocket, user: str, shared: SharedBySockets) -> None:
         self._client = SocketClient(surface, websocket, user, Outbox(websocket, surface.limits))
-        self._listener = SocketListener(self._client)
-        self._requests = SocketRequests(self._client, self._listener, known)
-        self._voice = SocketVoice(self._client, self._listener)
+        self._listener = SocketListener(self._client, shared.voices)
+        self._requests = SocketRequests(self._client, self._listener, shared.requests)
+        self._voice = SocketVoice(self._client, self._listener, shared.voices)
         self._rate = FrameRate(surface.limits)
 
     # -- its life -----------------------------------------------------------------------------------------------------
@@ -50,7 +58,7 @@ class LiveSocket:
         try:
             await asyncio.wait(work, return_when=asyncio.FIRST_COMPLETED)
         finally:
-            self._listener.is_gone = True
+            self._listener.leave_all()
             sending, _, slow, lost, login = work
             is_at_fault = login.done() or self._rate.is_flood
             is_stuck = sending.done() or slow.done() or lost.done()
@@ -58,13 +66,16 @@ class LiveSocket:
             for task in tasks:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
-            self._listener.unlisten_all()
             if is_stuck:
                 await drop(websocket.send)
             await self._shut(POLICY_VIOLATION if is_at_fault else GOING_AWAY)
 
-    def announce_restart(self) -> None:
+    async def announce_restart(self) -> None:
+        """Returns when the client's connection has taken it."""
         self._client.send("reconnect")
+        with suppress(TimeoutError):
+            async with asyncio.timeout(_ANNOUNCE_S):
+                await self._client.outbox.flush()
 
     async def close(self, code: int) -> None:
         with suppress(TimeoutError):
@@ -96,21 +107,19 @@ class LiveSocket:
                     self._rate.count_audio()
                     await self._voice.hear_binary(binary)
             else:
-                with self._client.refusing(frames.decode_request_id(text)):
-                    await self._act_on(self._decode(text))
+                await self._receive(text)
 
-    def _decode(self, text: str) -> OfficialFrame | OwnFrame:
-        try:
-            if len(text) > _MAX_OWN_FRAME:
-                BodyMeter(self._client.limits).feed(text.encode(errors="replace"))
-            frame = frames.decode_frame(text)
-        except RemoteProtocolError:
-            self._rate.count()
-            raise
-        self._rate.count_audio() if isinstance(frame, frames.Audio) else self._rate.count()
-        if not isinstance(frame, frames.Send | frames.Audio) and len(text) > _MAX_OWN_FRAME:
-            raise RequestTooLarge
-        return frame
+    async def _receive(self, text: str) -> None:
+        limits = self._client.limits
+        if len(text) > limits.threaded_decode_bytes:
+            received = await asyncio.to_thread(frames.decode_received, text, limits)
+        else:
+            received = frames.decode_received(text, limits)
+        with self._client.refusing(received.request_id):
+            self._rate.count_audio() if isinstance(received, frames.Audio) else self._rate.count()
+            if isinstance(received, frames.Refused):
+                raise received.error
+            await self._act_on(received)
 
     async def _act_on(self, frame: OfficialFrame | OwnFrame) -> None:
         match frame:
@@ -124,6 +133,14 @@ class LiveSocket:
                 self._client.send("pong")
             case frames.Attach():
                 self._listener.attach(frame.id)
+            case frames.Detach():
+                self._requests.leave(frame.id)
+                self._listener.detach(frame.id)
+                self._client.send("detached", id=frame.id)
+            case frames.VoiceStart():
+                await self._voice.start(frame)
+            case frames.VoiceEnd():
+                self._voice.end()
             case frames.Audio():
                 await self._voice.hear(frame.samples())
             case frames.Stop():

@@ -20,6 +20,7 @@ class Outbox:
         self._limits = limits
         self._waiting: deque[str | bytes] = deque()
         self._waiting_bytes = 0
+        self._is_sending = False
         self._ready = asyncio.Event()
         self._sent = asyncio.Event()
         self.is_full = asyncio.Event()
@@ -47,7 +48,7 @@ class Outbox:
 
     async def flush(self) -> None:
         """Raises a TimeoutError if the client takes nothing for a while."""
-        while self._waiting:
+        while self._waiting or self._is_sending:
             self._sent.clear()
             await asyncio.wait_for(self._sent.wait(), self._limits.send_timeout_s)
 
@@ -58,12 +59,14 @@ class Outbox:
                 self._ready.clear()
                 await self._ready.wait()
             frame = self._take()
+            self._is_sending = True
             self._waiting_bytes -= len(frame)
             async with asyncio.timeout(self._limits.send_timeout_s):
                 if isinstance(frame, str):
                     await self._websocket.send_text(frame)
                 else:
                     await self._websocket.send_bytes(frame)
+            self._is_sending = False
             self._sent.set()
 
     def _take(self) -> str | bytes:

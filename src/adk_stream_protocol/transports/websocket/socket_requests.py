@@ -1,9 +1,9 @@
 """The requests of one live socket, and their streams to the client."""
 
 import asyncio
-import hashlib
-from collections.abc import Coroutine
-from typing import Any
+from collections import Counter
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
 
 from ...chunk_log import ChunkLog, LogReader
 from ...errors import MalformedRequest
@@ -14,6 +14,24 @@ from .socket_client import SocketClient
 from .socket_listener import SocketListener
 
 
+@dataclass(eq=False)
+class _Request:
+    """One that is under way."""
+
+    chat_id: str
+    task: asyncio.Task[None]
+    waker: asyncio.Event
+    log: ChunkLog | None = None
+    """What it reads, once its stream is open."""
+    is_aborted: bool = False
+    """Before that."""
+
+    def leave(self) -> None:
+        if self.log is not None:
+            self.log.unwatch(self.waker)  # at once: the next reader to leave may be the last one
+        self.task.cancel()
+
+
 class SocketRequests:
     """Each request has a task, which streams to the client until the end of its log."""
 
@@ -22,55 +40,53 @@ class SocketRequests:
         self._client = client
         self._listener = listener
         self._known = known
-        self._tasks: dict[str, asyncio.Task[None]] = {}
-        self._streaming: dict[str, tuple[str, ChunkLog]] = {}  # the chat and the log of each open stream
-        self._aborted: set[str] = set()  # requests that were aborted before their streams were open
+        self._under_way: dict[str, _Request] = {}
         self._stops: set[asyncio.Task[None]] = set()
 
     @property
     def tasks(self) -> list[asyncio.Task[None]]:
-        return list(self._tasks.values())
+        return [request.task for request in self._under_way.values()]
 
     def begin_send(self, frame: frames.Send) -> None:
-        self._begin(frame.request_id, self._send(frame))
+        self._begin(frame, lambda: self._send(frame))
 
     def begin_resume(self, frame: frames.Resume) -> None:
-        self._begin(frame.request_id, self._resume(frame))
+        self._begin(frame, lambda: self._resume(frame))
 
-    def _begin(self, request_id: str, work: Coroutine[Any, Any, None]) -> None:
-        if request_id in self._tasks:
-            work.close()
+    def _begin(self, frame: frames.Request, work: Callable[[], Awaitable[None]]) -> None:
+        if frame.request_id in self._under_way:
             raise MalformedRequest("This requestId is under way.")
 
         async def run() -> None:
-            try:
-                with self._client.refusing(request_id):
-                    await work
-            finally:
-                self._tasks.pop(request_id, None)
-                self._streaming.pop(request_id, None)
-                self._aborted.discard(request_id)
+            with self._client.refusing(frame.request_id):
+                await work()
 
-        self._tasks[request_id] = asyncio.create_task(run(), name=f"adk-stream request {request_id}")
+        task = asyncio.create_task(run(), name=f"adk-stream request {frame.request_id}")
+        self._under_way[frame.request_id] = _Request(frame.id, task, asyncio.Event())
+        self._listener.requests[frame.id] += 1
+        task.add_done_callback(lambda _: self._ended(frame))  # also of a task that is cancelled before it begins
+
+    def _ended(self, frame: frames.Request) -> None:
+        del self._under_way[frame.request_id]
+        self._listener.requests -= Counter([frame.id])  # without those that have none left
 
     # -- what they read -----------------------------------------------------------------------------------------------
 
     async def _send(self, frame: frames.Send) -> None:
         client = self._client
-        digest = hashlib.sha256()
-        for message in frame.messages:
-            digest.update(message)
+        is_large = frame.is_larger_than(client.limits.threaded_decode_bytes)
+        digest = await asyncio.to_thread(frame.digest) if is_large else frame.digest()
         await client.require_login()
         self._listener.listen(frame.id, frame.body)
         stream = await self._known.open(
             (client.user, frame.id, frame.request_id),
-            digest.digest(),
+            digest,
             lambda: client.service.open_live_turn(client.caller, frame, self._listener),
         )
         self._listener.unread.pop(frame.id, None)
         stream.log.require_room(client.limits.max_readers_per_run)
         reader = await stream.reader(0, client.limits.max_send_bytes)
-        await self._stream(frame.request_id, frame.id, stream.log, reader, 0)
+        await self._stream(frame.request_id, stream.log, reader, 0)
 
     async def _resume(self, frame: frames.Resume) -> None:
         client = self._client
@@ -91,7 +107,7 @@ class SocketRequests:
         start = 0 if frame.last_sequence is None else frame.last_sequence + 1
         reader = await stream.reader(start, client.limits.max_send_bytes)
         client.outbox.put(frames.encode_start(frame.request_id))
-        await self._stream(frame.request_id, frame.id, log, reader, start)
+        await self._stream(frame.request_id, log, reader, start)
 
     def _log_of(self, chat_id: str) -> ChunkLog | None:
         """The message that is being written in this chat, or one that has ended and that this client has not read."""
@@ -101,15 +117,15 @@ class SocketRequests:
 
     # -- their streams ------------------------------------------------------------------------------------------------
 
-    async def _stream(self, request_id: str, chat_id: str, log: ChunkLog, reader: LogReader, sequence: int) -> None:
+    async def _stream(self, request_id: str, log: ChunkLog, reader: LogReader, sequence: int) -> None:
         """`sequence`: the number of the next chunk."""
-        self._streaming[request_id] = (chat_id, log)
-        if request_id in self._aborted:
-            self.abort(request_id)
         outbox = self._client.outbox
-        waker = asyncio.Event()
+        request = self._under_way[request_id]
+        request.log, waker = log, request.waker
         log.watch(waker)
         try:
+            if request.is_aborted:
+                self.abort(request_id)
             while True:
                 for _, chunk in reader.take():
                     outbox.put(frames.encode_chunk(request_id, sequence, chunk))
@@ -127,16 +143,23 @@ class SocketRequests:
             log.unwatch(waker)
 
     def abort(self, request_id: str) -> None:
-        streaming = self._streaming.get(request_id)
-        if streaming is None:
-            if request_id in self._tasks:
-                self._aborted.add(request_id)
+        """The client reads no more of it. With the last reader of a message its run may be stopped, too."""
+        request = self._under_way.get(request_id)
+        if request is None:
             return
-        chat_id, log = streaming
-        if self._client.limits.abort_stops_run and not log.is_closed:
-            self.stop_run(chat_id)  # the log is then closed, and the stream ends by itself
-        elif (task := self._tasks.get(request_id)) is not None:
-            task.cancel()
+        log = request.log
+        if log is None:
+            request.is_aborted = True
+        elif self._client.limits.abort_stops_run and not log.is_closed and log.reader_count == 1:
+            self.stop_run(request.chat_id)  # the log is then closed, and the stream ends by itself
+        else:
+            request.leave()
+
+    def leave(self, chat_id: str) -> None:
+        """The client reads this chat no more; what runs there goes on."""
+        for request in self._under_way.values():
+            if request.chat_id == chat_id:
+                request.leave()
 
     def stop_run(self, chat_id: str) -> None:
         stop = self._client.service.stop(self._client.user, chat_id)
