@@ -25,7 +25,6 @@ TESTED_ELSEWHERE = {
     "testing/models": "testing/test_live_model",
     "transports/connection": "transports/test_event_stream",
     "transports/websocket/socket_client": "transports/websocket/test_live_socket",
-    "transports/websocket/socket_listener": "transports/websocket/test_live_voice",
     "transports/websocket/socket_voice": "transports/websocket/test_live_voice",
     # one suite for all stores
     "store/base": "store/test_store_contract",

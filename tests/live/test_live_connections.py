@@ -261,7 +261,7 @@ async def test_a_quiet_hour_with_a_go_away_every_ten_minutes_is_no_failure() -> 
         client.send_frame(sound(20))
         await asyncio.sleep(95 * 60)
         assert (live.runs, len(live.model.sessions)) == (1, 10)
-        assert [frame["type"] for frame in client.frames["-"]] == ["attached"]
+        assert [frame["type"] for frame in client.frames["-"]] == ["attached", "voice"]
 
 
 async def test_connections_that_are_taken_in_and_thrown_out_are_dialled_with_pauses_and_given_up() -> None:

@@ -100,7 +100,8 @@ async def test_everybody_who_is_connected_is_told_also_who_comes_later_and_speak
         assert errors(one) == errors(two) == [("live-failed", FAILED)]
         async with live.attached() as three:
             assert errors(three) == []
-            await speak_for(1, one, three)
+            one.tell("voice-end")
+            await speak_for(1, three)
             assert errors(three) == [("live-failed", FAILED)]
         assert errors(one) == errors(two) == [("live-failed", FAILED)]
         assert len(model.dials) == 1
