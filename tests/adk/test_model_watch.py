@@ -199,3 +199,11 @@ async def test_another_agent_gets_no_words_again_since_they_are_in_its_history()
         await connection.send_content(types.UserContent("Hello"))
     async with watch.connect(dialled(second), request()):
         assert second.received == []
+
+
+async def test_a_go_away_before_an_answer_that_never_comes_is_not_lost() -> None:
+    """ADK takes a turn without a response for the end of the connection."""
+    leave = LlmResponse(go_away=types.LiveServerGoAway(time_left="60s"))
+    async with ModelWatch(Limits(), Observed()).connect(dialled(Plain([leave, leave])), request()) as connection:
+        await connection.send_content(types.UserContent("Hello"))
+        assert [each async for each in connection.receive()][:1] == [leave]

@@ -6,6 +6,8 @@ from itertools import pairwise
 from typing import Any
 
 import pytest
+from google.adk.models.llm_response import LlmResponse
+from google.genai import types
 from websockets.exceptions import ConnectionClosedError
 
 from adk_stream_protocol import Limits
@@ -105,7 +107,27 @@ async def test_words_after_the_handle_are_sent_again_and_no_others(way: str, hal
         assert own(client, "error") == []
 
 
-async def test_what_comes_behind_a_go_away_is_no_answer_since_adk_does_not_take_it() -> None:
+async def test_an_answer_comes_to_its_end_before_the_session_leaves_at_a_go_away() -> None:
+    async def server(session: LiveSession) -> None:
+        if session.number > 1:
+            await answer_everything(session, said)
+            return
+        await session.resumption_handle("h1")
+        await session.expect_text()
+        await session.say("The first half ")
+        await session.go_away()
+        await asyncio.sleep(3)  # of the five seconds that the service has said
+        await session.answer("and the second.")
+        await session.expect("close")
+
+    said: list[str] = []
+    async with live_app(server) as live, live.attached() as client:
+        assert (await client.say("Tell me")).text == "The first half and the second."
+        assert (await client.say("More")).text == "Yes."
+        assert (said, len(live.model.sessions)) == (["More"], 2)
+
+
+async def test_what_comes_after_the_session_has_left_at_a_go_away_is_no_answer() -> None:
     async def server(session: LiveSession) -> None:
         if session.number > 1:
             await answer_everything(session, said)
@@ -114,7 +136,7 @@ async def test_what_comes_behind_a_go_away_is_no_answer_since_adk_does_not_take_
         await session.answer("One.")
         await session.resumption_handle("h1")
         await session.expect_text()
-        await session.go_away()
+        await session.emit(LlmResponse(go_away=types.LiveServerGoAway(time_left="soon")))
         await session.answer("Never taken.")
         await session.expect("close")
 
@@ -122,8 +144,7 @@ async def test_what_comes_behind_a_go_away_is_no_answer_since_adk_does_not_take_
     async with live_app(server) as live, live.attached() as client:
         assert (await client.say("First")).text == "One."
         assert (await client.say("Second")).text == "Yes."
-        assert said == ["Second"]
-        assert live.runs == 1
+        assert (said, live.runs) == (["Second"], 1)
 
 
 @each_way

@@ -79,7 +79,7 @@ def end_of(session: WireSession, end: str) -> None:
     if end == "cut":
         session.cut()
     elif end == "go away":
-        session.go_away()
+        session.go_away("1s")
     else:
         session.close(1011)
 

@@ -180,8 +180,8 @@ class WireSession:
     def resumable(self, handle: str) -> None:
         self.send({"sessionResumptionUpdate": {"newHandle": handle, "resumable": True}})
 
-    def go_away(self) -> None:
-        self.send({"goAway": {"timeLeft": "5s"}})
+    def go_away(self, time_left: str = "5s") -> None:
+        self.send({"goAway": {"timeLeft": time_left}})
 
     # -- how a connection ends -----------------------------------------------------------------------------------------
 

@@ -1,16 +1,17 @@
-"""A model's live connection as ADK uses it, with three differences.
+"""A model's live connection as ADK uses it, with a few differences.
 
 It is read all the time. ADK reads nothing while a tool waits for a person, so that it would learn too late that the
 model took the call back, and after 16 unread messages the connection would not even see the answers to its own pings.
 
-It ends what was said when the connection is lost: the whole text follows its pieces, as at the end of a turn.
+It lets an answer come to its end before ADK leaves at a GoAway. It ends what was said when the connection is lost: the
+whole text follows its pieces, as at the end of a turn.
 
 It reports what passes, also calls that the model took back, which ADK drops.
 """
 
 import asyncio
 from collections.abc import AsyncGenerator, Callable, Sequence
-from contextlib import aclosing
+from contextlib import aclosing, suppress
 from typing import Any, Protocol
 
 from google.adk.models.base_llm_connection import BaseLlmConnection, RealtimeInput
@@ -20,9 +21,15 @@ from google.genai import types
 from .unfinished_texts import UnfinishedTexts
 
 _END_OF_TURN = object()
+_LEAVES_EARLY_S = 1  # before the service does
 
 
 class ConnectionObserver(Protocol):
+    @property
+    def is_answer_due(self) -> bool:
+        """Whether the model has something to answer, or has not come to the end of what it says."""
+        ...
+
     def read(self, response: LlmResponse) -> None:
         """The model has sent this. ADK may take it later."""
         ...
@@ -49,6 +56,8 @@ class WatchedConnection(BaseLlmConnection):
         self._connection = connection
         self._observer = observer
         self._unread: asyncio.Queue[Any] = asyncio.Queue()
+        self._go_away: LlmResponse | None = None
+        self._leave_at = 0.0
         self._unfinished = UnfinishedTexts()
         self._after_history: Sequence[types.Content] = ()
         _report_withdrawn(connection, observer.withdrawn)
@@ -85,11 +94,15 @@ class WatchedConnection(BaseLlmConnection):
 
     async def receive(self) -> AsyncGenerator[LlmResponse, None]:
         """The responses of one turn. If there are none, the connection has ended."""
-        while (found := await self._unread.get()) is not _END_OF_TURN:
+        while (found := await self._next()) is not _END_OF_TURN:
             if isinstance(found, Exception):
                 for whole in self._unfinished.take_wholes():
                     yield whole
                 raise found
+            if found.go_away is not None and not self.is_going_away and self._observer.is_answer_due:
+                self._go_away = self._go_away or found
+                self._leave_at = asyncio.get_running_loop().time() + _stays_s(found.go_away)
+                continue
             if found.go_away is not None:
                 self.is_going_away = True
                 for whole in self._unfinished.take_wholes():
@@ -97,6 +110,20 @@ class WatchedConnection(BaseLlmConnection):
             self._observer.taken(found)
             self._unfinished.feed(found)
             yield found
+
+    async def _next(self) -> Any:
+        """ADK leaves at a GoAway, also in the middle of an answer. So it gets that at the end of the turn, or when the
+        service is about to leave."""
+        if self._go_away is None:
+            return await self._unread.get()
+        found: Any = _END_OF_TURN
+        if asyncio.get_running_loop().time() < self._leave_at:
+            with suppress(TimeoutError):
+                async with asyncio.timeout_at(self._leave_at):
+                    found = await self._unread.get()
+        if found is _END_OF_TURN:
+            found, self._go_away, self.is_going_away = self._go_away, None, True
+        return found
 
     # -- what ADK sends -----------------------------------------------------------------------------------------------
 
@@ -121,6 +148,13 @@ class WatchedConnection(BaseLlmConnection):
 
     async def close(self) -> None:
         await self._connection.close()
+
+
+def _stays_s(go_away: types.LiveServerGoAway) -> float:
+    try:
+        return float((go_away.time_left or "").removesuffix("s")) - _LEAVES_EARLY_S
+    except ValueError:
+        return 0
 
 
 # -- calls that the model took back -----------------------------------------------------------------------------------

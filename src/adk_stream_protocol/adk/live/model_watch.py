@@ -116,6 +116,10 @@ class ModelWatch:
             self._lost_answer.cancel()
             self._lost_answer = None
 
+    @property
+    def is_answer_due(self) -> bool:
+        return self._words.is_answer_due
+
     # -- what passes --------------------------------------------------------------------------------------------------
 
     def read(self, response: LlmResponse) -> None:
