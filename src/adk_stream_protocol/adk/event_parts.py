@@ -21,7 +21,7 @@ CREDENTIAL = "adk_request_credential"
 REQUEST_INPUT = "adk_request_input"
 QUESTIONS = (CONFIRMATION, CREDENTIAL, REQUEST_INPUT)
 _NODE_CONFIRMATION = "wf_tool_confirmation:"  # begins the ids under which workflow nodes ask for approval
-CONTROL_FLOW = frozenset({"transfer_to_agent", "set_model_response", "finish_task", "exit_loop"})
+CONTROL_FLOW = frozenset({"transfer_to_agent", "set_model_response", "finish_task", "exit_loop", "task_completed"})
 ABORTED = "INVOCATION_ABORTED"
 
 _CONTENT_FILTER = (
