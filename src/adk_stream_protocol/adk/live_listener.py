@@ -22,3 +22,7 @@ class LiveListener(Protocol):
     def audio_clear(self, chat_id: str) -> None:
         """What was not played yet is not to be played."""
         ...
+
+    def failed(self, chat_id: str, text: str) -> None:
+        """The session has failed, and no stream can say so."""
+        ...

@@ -6,7 +6,7 @@ from collections import defaultdict
 from ..adk.calls.gate import ApprovalGate
 from ..adk.content import encode_content
 from ..adk.live.live_message import LiveMessage
-from ..adk.live.live_run import LiveOptions, LiveRun
+from ..adk.live.live_run import LiveOptions, LiveRun, Shown
 from ..adk.live_listener import LiveListener
 from ..adk.run import Run
 from ..adk.run_config import effective_live_config
@@ -38,15 +38,18 @@ class LiveChats:
         self._runs: dict[ChatKey, LiveRun] = {}
         self._opening: dict[ChatKey, asyncio.Task[LiveRun]] = {}
         self._listeners: defaultdict[ChatKey, set[LiveListener]] = defaultdict(set)
+        self._shown: dict[ChatKey, Shown] = {}  # as the client wants it that wrote last, while anybody listens
 
     def get(self, chat: ChatKey) -> LiveRun | None:
         return self._runs.get(chat)
 
     async def say(self, chat: Chat, turn: Turn, prepared: Prepared, by: LiveListener) -> ChunkLog:
-        live = await self.open(chat, prepared)
         ids = MessageIds(user_message_id=None, message_id=None, **presentation(prepared, turn.approval_style))
+        self._shown[chat.key] = Shown(ids=ids, sdk_version=turn.sdk_version)
+        live = await self.open(chat, prepared)
+        live.shown = self._shown[chat.key]
         translator = self._segments.new_translator(chat, ids, turn.sdk_version)
-        message = LiveMessage(translator, user_message_id=turn.message_id, is_typed=True, shown=ids)
+        message = LiveMessage(translator, user_message_id=turn.message_id, shown=ids)
         return await live.say(message, encode_content(turn), prepared.get("state_delta"), by)
 
     # -- listeners ----------------------------------------------------------------------------------------------------
@@ -67,6 +70,7 @@ class LiveChats:
             live.watch_listeners()
         elif not self._listeners[chat]:
             del self._listeners[chat]
+            self._shown.pop(chat, None)
 
     # -- sessions -----------------------------------------------------------------------------------------------------
 
@@ -94,10 +98,11 @@ class LiveChats:
         options = LiveOptions(
             run_config=effective_live_config(self._defaults.run_config, changes, metadata),
             translators=self._defaults.translators,
-            shown=MessageIds(user_message_id=None, message_id=None, **presentation(prepared, None)),
         )
+        ids = MessageIds(user_message_id=None, message_id=None, **presentation(prepared, None))
+        shown = self._shown.get(chat.key) or Shown(ids=ids)
         context = self._segments.context(chat, leased, self)
-        live = self._runs[chat.key] = LiveRun(context, self._gate, options, self._listeners[chat.key])
+        live = self._runs[chat.key] = LiveRun(context, self._gate, options, shown, self._listeners[chat.key])
         self._leases.put(chat.key, live)
         live.start()
         return live

@@ -101,6 +101,11 @@ class ResultSent:
 
 
 @dataclass(frozen=True, slots=True)
+class HandedOver:
+    """ADK's run of the agent is over."""
+
+
+@dataclass(frozen=True, slots=True)
 class Withdrawn:
     """The model has taken calls back."""
 
@@ -209,7 +214,7 @@ class TimerFired:
 
 Fact = (
     Wrote | NotSent | Answered | InterruptedByUser | Attached | Left
-    | Came | Emitted | ResultSent | Withdrawn | ConnectionLost | Reconnected | Refused
+    | Came | Emitted | ResultSent | HandedOver | Withdrawn | ConnectionLost | Reconnected | Refused
     | Began | Waits | LeftToClient | GoesOn | Abandoned | Settled
     | Stopped | Shutdown | LeaseLost | Over | TimerFired
 )  # fmt: skip

@@ -51,6 +51,8 @@ class CallPhase(StrEnum):
     """The client's to answer: ADK does not wait for it."""
     SETTLED = "settled"
     """The tool has ended, and ADK has not stored the result."""
+    SHOWN = "shown"
+    """The tool has ended, and clients have its result; ADK has not stored it."""
     ORPHANED = "orphaned"
     """The tool runs, but the run of its agent is over."""
 
@@ -106,6 +108,11 @@ class Message:
     def is_blocked(self) -> bool:
         """ADK does not go on before somebody has answered."""
         return any(call.blocks for call in self.calls.values() if call.phase is CallPhase.WAITING)
+
+    @property
+    def is_busy(self) -> bool:
+        """ADK is at one of its calls, and nobody needs to answer first."""
+        return any(not self.waits(call) for call in self.calls.values())
 
     @property
     def at_work(self) -> list[Call]:

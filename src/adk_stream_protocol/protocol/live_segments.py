@@ -23,7 +23,7 @@ class LiveSegments:
         self.phase = SessionPhase.OPEN
         self.routes = Routes()
         self._is_attended = False
-        self._unnotified: str | None = None
+        self._unnotified: list[str] = []  # messages that went on while nobody listened
         self._timers = 0
         self._effects: list[Effect] = []
 
@@ -35,14 +35,16 @@ class LiveSegments:
 
     def _attend(self) -> None:
         self._is_attended = True
-        if self._unnotified is not None:
-            self._notify(self._unnotified)
+        for name in self._unnotified:
+            self._notify(name)
+        self._unnotified = []
 
     def _notify(self, name: str) -> None:
         """If nobody listens, whoever comes next is told."""
-        self._unnotified = None if self._is_attended else name
         if self._is_attended:
             self._do(effects.Notify(name))
+        elif name not in self._unnotified:
+            self._unnotified.append(name)
 
     # -- segments -----------------------------------------------------------------------------------------------------
 
@@ -59,7 +61,8 @@ class LiveSegments:
             message.timer = None
             waiting = message.waiting
             message.move(Phase.WAITING if waiting else Phase.ENDED)
-            self._do(effects.Close(message.name, end, frozenset(message.calls) - {call.key for call in waiting}))
+            working = (call for call in message.calls.values() if call.phase is not CallPhase.SHOWN)
+            self._do(effects.Close(message.name, end, frozenset(call.key for call in working if call not in waiting)))
 
     def _close_if_it_waits(self, message: Message) -> None:
         """A client sends nothing while its stream is open: to be answered, the segment must end."""
@@ -70,10 +73,16 @@ class LiveSegments:
             return  # the gate is ahead: the event of the call comes
         for call in [call for call in message.calls.values() if call.phase is CallPhase.SETTLED]:
             self._do(effects.WriteResult(message.name, call.key, call.response))
-            self._forget_call(call.key)
+            call.phase = CallPhase.SHOWN
         if message.is_blocked:
             self._close(message)
         else:
+            self._start_timer("quiet", message, QUIET_S)
+
+    def _close_when_quiet(self, message: Message) -> None:
+        """A segment that the model does not speak in, and that nothing keeps open."""
+        is_kept = message is self.routes.current or message.calls or message.timer is not None
+        if message.is_open and message.phase is not Phase.ASKED and not is_kept:
             self._start_timer("quiet", message, QUIET_S)
 
     def _start_timer(self, name: str, message: Message, seconds: float) -> None:
@@ -108,7 +117,9 @@ class LiveSegments:
     def _show_waiting(self, call: Call) -> None:
         """A call that waits and is shown: its card must reach a client, or it is refused."""
         message = call.message
-        if message.unwanted is not None:  # the user has gone on: nobody looks at its cards
+        asked = (other for other in self.routes.messages.values() if other.phase is Phase.ASKED)
+        if message.unwanted is not None or (call.blocks and any(other is not message for other in asked)):
+            # The user has gone on: nobody looks at its card, and the words wait for it.
             self._do(effects.Refuse(call.key, Why.SUPERSEDED), effects.Wake())
             return
         self._open(message)

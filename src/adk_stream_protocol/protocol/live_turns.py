@@ -44,11 +44,12 @@ class LiveTurns(LiveSegments):
     def find_message(self, calls: frozenset[CallKey]) -> str | None:
         """Whose calls these are, if answers to them are for this session."""
         found = (self.routes.calls[key] for key in calls if key in self.routes.calls)
-        return next((call.message.name for call in found), None)
+        return next((call.message.name for call in found if call.phase is not CallPhase.SHOWN), None)
 
-    def is_pending(self, call: CallKey) -> bool:
-        """Whether the session still has something to do with this call."""
-        return call in self.routes.calls
+    def is_orphan(self, key: CallKey) -> bool:
+        """Whether ADK does nothing with the result of this call."""
+        call = self.routes.calls.get(key)
+        return call is not None and call.phase is CallPhase.ORPHANED
 
     # -- facts --------------------------------------------------------------------------------------------------------
 
@@ -99,6 +100,8 @@ class LiveTurns(LiveSegments):
                 self._is_refused = False  # the timer of a lost answer runs on: the service may have forgotten it
             case facts.Refused(text):
                 self._refused(text)
+            case facts.HandedOver():
+                self._hand_over()
             case facts.Stopped():
                 waiting = [call for call in self.routes.calls.values() if call.phase in _ASKED]
                 self._do(*(effects.Refuse(call.key, Why.STOPPED) for call in waiting), effects.Wake())
@@ -124,7 +127,7 @@ class LiveTurns(LiveSegments):
         self.routes.ask(message)
         self._do(effects.Open(name))
         for other in blocked:
-            other.unwanted = Unwanted.SUPERSEDED
+            other.unwanted = other.unwanted or Unwanted.SUPERSEDED
             for call in other.calls.values():
                 if call.phase is CallPhase.WAITING and call.blocks:
                     self._do(effects.Refuse(call.key, Why.SUPERSEDED))
@@ -167,15 +170,20 @@ class LiveTurns(LiveSegments):
             self._forget_call(call.key)
             self._do(effects.Deliver(message.name, call.key))
         self._close_if_it_waits(message)
+        self._close_when_quiet(message)
         self._do(effects.Wake())
 
     def _interrupted(self) -> None:
-        self._do(effects.ClearVoice())  # a voice may still be playing whose words are complete
+        self._do(effects.ClearVoice())  # also of a message whose words are complete
         message = self.routes.current
-        if message is not None and message.is_open and not message.at_work:
+        if message is not None and message.is_open and not message.is_busy:
+            is_lost = message.timer is not None and message.timer.name == "resumes"
             message.unwanted = Unwanted.INTERRUPTED
             self._close(message, End.INTERRUPTED)
-            self._start_timer("silent", message, SILENT_S)
+            if is_lost:
+                self._end_turn(message)  # the model does not go on with it: what it says next is something else
+            else:
+                self._start_timer("silent", message, SILENT_S)
 
     # -- the model ----------------------------------------------------------------------------------------------------
 
@@ -191,7 +199,7 @@ class LiveTurns(LiveSegments):
         if place.over_before is not None:
             self._close(place.over_before)
         message, event = place.message, place.event
-        if event.is_interrupted and message is not None:
+        if event.is_interrupted:  # a voice may still be playing
             self._do(effects.ClearVoice())
         if event.hands_over:
             self._hand_over()
@@ -207,6 +215,8 @@ class LiveTurns(LiveSegments):
             self._end_turn(message)
         elif message.unwanted is not None and event.results and not message.at_work:
             self._close(message)
+            if message.unwanted is Unwanted.SUPERSEDED and not message.calls:
+                message.unwanted = None
         elif event.results and message is not self.routes.current and not message.is_blocked:
             self._start_timer("quiet", message, QUIET_S)  # the model is at something else
         elif event.is_turn_complete or message.unwanted is Unwanted.INTERRUPTED:
@@ -240,12 +250,11 @@ class LiveTurns(LiveSegments):
 
     def _connection_lost(self, sends_again: bool) -> None:
         """An answer that is cut in the middle has a few seconds to go on."""
+        if self.routes.current is not None and self.routes.current.unwanted is Unwanted.INTERRUPTED:
+            self._end_turn(self.routes.current)
         message = self.routes.current
-        if message is None:
-            return
-        if message.unwanted is Unwanted.INTERRUPTED:
-            self._end_turn(message)
-        elif message.is_open and not message.calls and not (sends_again and message.phase is Phase.ASKED):
+        is_sent_again = sends_again and message is not None and message.phase is Phase.ASKED
+        if message is not None and message.is_open and not message.calls and not is_sent_again:
             self._start_timer("resumes", message, RESUMES_S)
 
     def _refused(self, text: str) -> None:
@@ -299,9 +308,14 @@ class LiveTurns(LiveSegments):
 
     def _abandoned(self, key: CallKey) -> None:
         call = self.routes.calls.get(key)
+        if call is None:
+            return
         self._forget_call(key)
-        if call is not None and call.message.phase is Phase.WAITING and not call.message.waiting:
-            call.message.move(Phase.ENDED)
+        message = call.message
+        if message.phase is Phase.WAITING and not message.waiting:
+            message.move(Phase.ENDED)
+        elif not message.is_busy:
+            self._start_timer("quiet", message, QUIET_S)
 
     def _settled(self, key: CallKey, response: object) -> None:
         call = self.routes.calls.get(key)
@@ -313,7 +327,9 @@ class LiveTurns(LiveSegments):
             self._forget_call(key)
             self._open(message)
             self._do(effects.StoreResult(message.name, key, response))
-            if not was_open:
+            if was_open:
+                self._close_when_quiet(message)
+            else:
                 self._close(message)
         elif call.outer is not None:  # no event of ADK's will tell
             self._forget_call(key)

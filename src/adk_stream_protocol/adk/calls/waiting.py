@@ -41,6 +41,8 @@ async def wait_for_answer(call: GatedCall, tool_context: ToolContext) -> CallRec
                 snapshot = await store.read(leased.key, key)
                 found = snapshot.find(key)
                 if found is None:
+                    if is_notified:
+                        observer.goes_on(key)
                     return None
                 if call_record.expire(found, now=snapshot.now) is not found:
                     found = await advance(
@@ -48,6 +50,8 @@ async def wait_for_answer(call: GatedCall, tool_context: ToolContext) -> CallRec
                     )
                 leased.records[key] = found
                 if found.is_answered and not observer.is_ending:
+                    if is_notified:
+                        observer.goes_on(key)
                     return found
                 deadline = found.deadline if found.state is State.PENDING else found.browser_deadline
                 if deadline is not None:
@@ -56,11 +60,12 @@ async def wait_for_answer(call: GatedCall, tool_context: ToolContext) -> CallRec
                 logger.error("whether call %s is answered cannot be read", key.call_id)
             if not is_notified:
                 is_notified = True
-                observer.waits(key, call.tool, nested, blocks=not _is_non_blocking(call.tool))
+                observer.waits(key, call.tool, nested, blocks=not runs_beside(call.tool))
             await observer.news(patience_s)
-    finally:
+    except BaseException:
         if is_notified:
-            observer.goes_on(key)
+            observer.abandoned(key)
+        raise
 
 
 def is_own(leased: LeasedChat, tool_context: ToolContext) -> bool:
@@ -68,7 +73,7 @@ def is_own(leased: LeasedChat, tool_context: ToolContext) -> bool:
     return call_keys(tool_context)[0] == leased.key
 
 
-def _is_non_blocking(tool: BaseTool) -> bool:
+def runs_beside(tool: BaseTool) -> bool:
     """Whether ADK runs the tool beside the conversation, in live mode."""
     if tool.behavior is not None:
         return tool.behavior is types.Behavior.NON_BLOCKING

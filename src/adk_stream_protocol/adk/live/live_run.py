@@ -18,11 +18,12 @@ from google.adk.events import Event
 from google.genai import types
 
 from ...chunk_log import ChunkLog
-from ...errors import RunActive, StoreUnavailable
+from ...errors import RunActive
+from ...protocol import live_facts as facts
 from ...protocol.call_record import CallKey
+from ...protocol.chunks import SdkVersion
 from ..calls.delivery import leave_calls_pending, refuse_call
 from ..calls.gate import ApprovalGate
-from ..calls.resumption import answer_event, response_part
 from ..event_parts import is_said
 from ..failures import public_failure_text
 from ..live_listener import LiveListener
@@ -34,17 +35,14 @@ from ..session import MessageIds
 from ..translate.translators import Translators
 from .input_queue import LiveInput
 from .live_message import LiveMessage
-from .live_segments import LiveSegments
+from .live_segments import LOST_MODEL, LiveSegments, SessionEnd
 
 logger = logging.getLogger(__name__)
 
-SUPERSEDED = "superseded: the user wrote something else instead"
-STOPPED_BY_USER = "the user stopped the session"
 ENDED = "the session has ended"
 
 _TICK_S = 1
 _MAX_RECONNECTS = 5  # without a word from the model in between: it takes us in and throws us out
-_LOST_MODEL = "The connection to the model was lost. Send your message again."
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,8 +51,17 @@ class LiveOptions:
 
     run_config: RunConfig
     translators: Translators
-    shown: MessageIds
-    """How answers are shown that nobody asked for in writing."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Shown:
+    """How answers are shown that nobody asked for in writing: as the client wants that wrote last, or listens."""
+
+    ids: MessageIds
+    sdk_version: SdkVersion | None = None
+
+
+FromTheModel = facts.Withdrawn | facts.ConnectionLost | facts.Reconnected | facts.Refused
 
 
 class LiveRun:
@@ -63,6 +70,7 @@ class LiveRun:
         context: RunContext,
         gate: ApprovalGate,
         options: LiveOptions,
+        shown: Shown,
         listeners: AbstractSet[LiveListener],
     ) -> None:
         """`listeners`: whoever is connected to the chat, as it changes."""
@@ -73,12 +81,10 @@ class LiveRun:
         self._gate = gate
         self._options = options
         self._listeners = listeners
-        self._segments = LiveSegments(context.chat, context.leased.records, self._new_message, listeners)
-        self._deferred: list[tuple[types.Content, dict[str, Any] | None]] = []
+        self.shown = shown
+        self._segments = LiveSegments(context, self.input, self._new_message, listeners)
         self._task: asyncio.Task[None] | None = None
         self._ending: asyncio.Task[None] | None = None
-        self._ended_by: str | None = None
-        self._failure: str | None = None
         self._invocation_id = ""
         self._lost_before_last_word = 0
         self._heard_at = self._watched_at = asyncio.get_running_loop().time()
@@ -88,26 +94,29 @@ class LiveRun:
     # -- clients ------------------------------------------------------------------------------------------------------
 
     def start(self) -> None:
-        self.input.on_response = self._send_deferred
+        self.input.on_response = self._result_sent
         self._task = asyncio.create_task(self._drive(), name=f"adk-stream live {self._context.chat.chat_id}")
         self._timer = asyncio.get_running_loop().call_later(_TICK_S, self._watch)
         self.watch_listeners()
+
+    def _result_sent(self) -> None:
+        self._segments.feed(facts.ResultSent())
 
     def watch_listeners(self) -> None:
         """Somebody has come, or gone."""
         if self._grace is not None:
             self._grace.cancel()
             self._grace = None
-        self._segments.tell_untold()
+        self._segments.feed(facts.Attached() if self._listeners else facts.Left())
         if not self._listeners and not self.is_ending:
             self._grace = asyncio.get_running_loop().call_later(self._context.limits.live_grace_s, self._nobody_listens)
 
     def _nobody_listens(self) -> None:
-        if self._segments.is_at_work:  # it may be paying: let it finish
+        if self._segments.turns.is_at_work:  # it may be paying: let it finish
             self._grace = asyncio.get_running_loop().call_later(_TICK_S, self._nobody_listens)
             return
         if self.log is not None:
-            self._ended_by = "stop"
+            self._segments.end.by = "stop"
         self._cancel()
 
     @property
@@ -129,25 +138,10 @@ class LiveRun:
         """The user writes. Calls that ADK waits for are refused by that: it would hear nothing before they end."""
         if self.log is not None or self.is_ending:
             raise RunActive
-        blocked = [other for other in self._segments.messages.values() if other.is_blocked]
-        self._segments.adopt(message)
-        self._segments.turns.say(message)
-        log = message.open(self.leased.records)
-        try:
-            for call in [call for other in blocked for call, blocks in other.waiting.items() if blocks]:
-                await self._refuse(call, SUPERSEDED)
-        except BaseException:
-            message.close(message.translator.abort(records=self.leased.records))
-            raise
-        for other in blocked:
-            other.is_superseded = True
-        if any(other.is_blocked for other in blocked):
-            self._deferred.append((content, state_delta))  # the model is to hear first what became of its calls
-            self._segments.tell_news()
-        else:
-            self.input.say(content, state_delta)
-        self._segments.tell_turn(message, by)
-        return log
+        await self._segments.write(message, (content, state_delta), by)
+        if message.last_log is None:
+            raise RunActive  # the session has ended meanwhile
+        return message.last_log
 
     @property
     def is_ending(self) -> bool:
@@ -160,7 +154,11 @@ class LiveRun:
 
     def interrupt(self) -> None:
         """The user has heard enough of this answer."""
-        self._segments.interrupt()
+        self._segments.feed(facts.InterruptedByUser())
+
+    def notice(self, fact: FromTheModel) -> None:
+        """Something has happened to the connection to the model, or the model has taken calls back."""
+        self._segments.feed(fact)
 
     def hear(self, samples: bytes) -> None:
         self.input.send_voice(samples)
@@ -172,38 +170,11 @@ class LiveRun:
         self.input.send_activity_end()
 
     def accepts(self, calls: frozenset[CallKey]) -> bool:
-        messages = self._segments.messages.values()
-        return not self.is_ending and any(call in message.calls for message in messages for call in calls)
+        return not self.is_ending and self._segments.turns.find_message(calls) is not None
 
     async def continue_message(self, answered: AnsweredCalls) -> ChunkLog | None:
-        message = self._segments.messages.get(answered.message_id)
-        if message is None or self.is_ending or not any(call in message.calls for call in answered.calls):
-            return None
-        self._segments.records.update(answered.records)
-        for call in [call for call in message.waiting if self._segments.is_answered(call)]:
-            del message.waiting[call]
-        under_way = [call for call in answered.calls if call in message.calls]  # the others have their results
-        log = message.log or message.open(self.leased.records, under_way, answered.known_outputs, answered.start_id)
-        self._segments.tell_turn(message, answered.by)
-        self._segments.turns.resume(message)
-        for call in [call for call in answered.calls if call in self._segments.left_to_client]:
-            if self._segments.is_answered(call):
-                await self._deliver(message, call)
-        self._segments.end_if_it_waits(message)
-        self._segments.tell_news()
-        return log
-
-    async def _deliver(self, message: LiveMessage, call: CallKey) -> None:
-        """The result of a call that ADK has given out of its hands: it neither waits for it nor stores it."""
-        self._segments.left_to_client.discard(call)
-        made_by = message.calls.pop(call)
-        part = response_part(self._segments.records[call])
-        event = answer_event(made_by, [part], message.ids())
-        if self._segments.session is not None:
-            await self._context.chat.runner.session_service.append_event(self._segments.session, event)
-        message.write(message.translator.feed(event, records=self.leased.records))
-        self.leased.store_result(call)
-        self.input.send_content(types.Content(role="user", parts=[part]))
+        message = await self._segments.answer(answered) if not self.is_ending else None
+        return message.last_log if message is not None else None
 
     asked_by: MessageIds | None = None
     answered: frozenset[CallKey] = frozenset()
@@ -213,24 +184,17 @@ class LiveRun:
         return False
 
     def _new_message(self) -> LiveMessage:
-        shown = self._options.shown
-        return LiveMessage(self._options.translators.new(self._context.chat, shown), shown=shown)
-
-    async def _refuse(self, call: CallKey, reason: str) -> None:
-        await refuse_call(self._context.store, self.leased.key, call, reason)
+        ids = self.shown.ids
+        translator = self._options.translators.new(self._context.chat, ids, self.shown.sdk_version)
+        return LiveMessage(translator, shown=ids)
 
     async def stop(self) -> None:
         """End the session: model, tools, stream. What waits is refused."""
         if self._task is None or self.ended.is_set():
             return
-        self._ended_by = "stop"
-        for message in list(self._segments.messages.values()):
-            for call in list(message.waiting):
-                try:
-                    await self._refuse(call, STOPPED_BY_USER)
-                except StoreUnavailable:  # then it stays pending, and nothing runs without the record
-                    logger.error("a call that was stopped is still pending")
-        self._segments.tell_news()
+        self._segments.end.by = "stop"
+        await self._segments.feed(facts.Stopped())
+        self._segments.cancel_beside()
         self.input.close()
         await asyncio.wait([self._task], timeout=_STOP_GRACE_S)
         self._cancel()
@@ -246,17 +210,20 @@ class LiveRun:
     async def drain(self) -> None:
         """The server goes. Tools that have begun come to their ends; what waits for an answer goes on waiting."""
         self.leased.begins_nothing = True
+        self._segments.feed(facts.Shutdown())
         await self.leased.until_tools_end(self._context.limits.drain_s)
         await self._leave_calls("restart", RESTARTING)
 
     async def lose_lease(self) -> None:
         """Somebody else has the chat by now: nothing more is written into it."""
         self.leased.begins_nothing = self.leased.is_lost = True
+        self._segments.feed(facts.LeaseLost())
+        self._segments.cancel_beside()
         await self._leave_calls("failure", LEASE_LOST)
 
     async def _leave_calls(self, ended_by: str, failure: str) -> None:
         self.leased.leaves_calls = True
-        self._ended_by, self._failure = ended_by, failure
+        self._segments.end = SessionEnd(ended_by, failure)
         self._cancel()
         if self._task is not None:
             await asyncio.wait([self._task], timeout=_STOP_GRACE_S)
@@ -264,8 +231,7 @@ class LiveRun:
 
     def log_of(self, message_id: str) -> ChunkLog | None:
         """The last segment of a message."""
-        message = self._segments.messages.get(message_id)
-        return message.last_log if message is not None else None
+        return self.last_logs().get(message_id)
 
     def last_logs(self) -> dict[str, ChunkLog]:
         """Of all its messages, by their ids."""
@@ -274,7 +240,7 @@ class LiveRun:
 
     async def end_if_idle(self) -> None:
         """Make room for request mode, unless something is being told."""
-        if self.log is None and not self._segments.is_at_work:
+        if self.log is None and not self._segments.turns.is_at_work:
             self._cancel()
             await self.ended.wait()
 
@@ -301,9 +267,19 @@ class LiveRun:
             pass  # by ourselves: nobody else has this task
         except Exception as error:
             log_failure(error, self._context.chat.chat_id)
-            self._ended_by, self._failure = "failure", public_failure_text(error)
+            self._segments.end = SessionEnd("failure", public_failure_text(error))
         finally:
+            await self._finish_beside()
             await self._end()
+
+    async def _finish_beside(self) -> None:
+        """Tools that run beside the conversation come to their ends, unless the user has stopped them: ADK has given
+        them up."""
+        self._segments.is_ending = True
+        self._segments.feed(facts.HandedOver())
+        if self._segments.end.by != "stop" and not self.leased.is_lost:
+            await self.leased.until_tools_end(self._context.limits.drain_s)
+        self._segments.cancel_beside()
 
     async def _consume(self) -> None:
         events = self._context.chat.runner.run_live(
@@ -323,21 +299,16 @@ class LiveRun:
                     self._lost_before_last_word = self.input.takers_lost
                 await self._segments.take(event)
                 if self.log is not None and self.log.size_bytes > self._context.limits.max_log_bytes:
-                    self._ended_by = "size"
+                    self._segments.end.by = "size"
                     self._cancel()
-
-    def _send_deferred(self) -> None:
-        deferred, self._deferred = self._deferred, []
-        for content, state_delta in deferred:
-            self.input.say(content, state_delta)
 
     # -- the end ------------------------------------------------------------------------------------------------------
 
     def _watch(self) -> None:
         """ADK tells nobody when its sender has died, and tries for ever where it is taken in and thrown out."""
         thrown_out = self.input.takers_lost - self._lost_before_last_word
-        message, now = self._segments.open_message, asyncio.get_running_loop().time()
-        if message is None or message.is_at_work or message.waiting:
+        message, now = self._segments.turns.open_message, asyncio.get_running_loop().time()
+        if message is None or message.calls:
             self._heard_at = now
         was_blocked = now - self._watched_at > 2 * _TICK_S  # what came in meanwhile is heard first
         self._watched_at = now
@@ -345,7 +316,7 @@ class LiveRun:
         is_stuck = self.input.untaken_s() > self._context.limits.send_timeout_s
         if (is_silent or is_stuck or thrown_out > _MAX_RECONNECTS) and not was_blocked:
             logger.error("live session %s lost its model", self._context.chat.chat_id)
-            self._ended_by, self._failure = "failure", _LOST_MODEL
+            self._segments.end = SessionEnd("failure", LOST_MODEL)
             self._cancel()
         elif not self.is_ending:
             self._timer = asyncio.get_running_loop().call_later(_TICK_S, self._watch)
@@ -361,21 +332,21 @@ class LiveRun:
         for timer in (self._timer, self._grace):
             if timer is not None:
                 timer.cancel()
+        await self._segments.close()
         try:
             if not self.leased.is_lost:
                 await self._keep_what_was_said()
                 if self._options.run_config.get_session_config is None:
                     self.leased.begun = self._segments.session
                 for call in self._segments.announced:  # nobody can go on with those
-                    await self._refuse(call, ENDED)
+                    await refuse_call(self._context.store, self.leased.key, call, ENDED)
                 await leave_calls_pending(self._context.store, self._context.chat, self.leased)
         except Exception as error:  # the session is gone or busy: the stream must end all the same
             log_failure(error, self._context.chat.chat_id)
         finally:
             await self._context.owner.run_ended(self)  # before the last chunk: a client may send its next turn at once
-            for message in self._segments.messages.values():
-                if message.log is not None:
-                    message.close(message.translator.end(self.leased.records, self._ended_by, self._failure))
+            end = self._segments.end
+            await self._segments.feed(facts.Over(end.failure if end.by == "failure" else None))
             self.ended.set()
 
     async def _keep_what_was_said(self) -> None:
@@ -385,7 +356,7 @@ class LiveRun:
         events: list[Event] = []
         for message in self._segments.messages.values():
             if message.log is not None:
-                ids = replace(message.ids(), ended_by=self._ended_by, failure=self._failure)
+                ids = replace(message.ids(), ended_by=self._segments.end.by, failure=self._segments.end.failure)
                 events += unfinished_events(
                     message.translator, ids, self._invocation_id, self._context.chat.root_author
                 )

@@ -73,3 +73,6 @@ class SocketListener:
         if chat_id == self._attached:
             self._client.outbox.drop_audio()
             self._client.send("audio-clear", id=chat_id)
+
+    def failed(self, chat_id: str, text: str) -> None:
+        self._client.send("error", id=chat_id, code="live-failed", message=text)
