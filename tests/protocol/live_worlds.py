@@ -246,6 +246,8 @@ class World:
                 yield f"leave {name}"
             elif self.scene.gated:
                 yield f"wait {name}"
+                if self.is_visible(book) and book.message in books.asked_for:
+                    yield f"await {name}"
             if name != "c4":
                 yield f"run {name}"
         outer = books.calls[book.outer] if book.outer is not None else None
@@ -428,6 +430,12 @@ class World:
             book.message, book.is_shown = self.books.calls[book.outer].message, True
         outer = key(book.outer) if book.outer is not None else None
         self.feed(facts.Waits(key(name), blocks=not book.beside, outer=outer))
+
+    def _await(self, name: str) -> None:
+        """The end of the segment has shown the card: the record was there, and the gate had not said so."""
+        book = self.books.calls[name]
+        book.state, book.is_seen = "waiting", True
+        self.feed(facts.Waits(key(name), blocks=not book.beside, is_asked=True))
 
     def _leave(self, name: str) -> None:
         self.books.calls[name].state = "left"

@@ -38,6 +38,7 @@ class LiveChats:
         self._runs: dict[ChatKey, LiveRun] = {}
         self._opening: dict[ChatKey, asyncio.Task[LiveRun]] = {}
         self._listeners: defaultdict[ChatKey, set[LiveListener]] = defaultdict(set)
+        self._silenced: defaultdict[ChatKey, set[LiveListener]] = defaultdict(set)
         self._shown: dict[ChatKey, Shown] = {}  # as the client wants it that wrote last, while anybody listens
 
     def get(self, chat: ChatKey) -> LiveRun | None:
@@ -60,7 +61,23 @@ class LiveChats:
             self._listeners[chat].add(listener)
         self._listeners_changed(chat)
 
+    def silence(self, chat: ChatKey) -> None:
+        """The session was stopped, or the chat deleted: an open microphone of those who listen does not begin another
+        one, until they write or attach anew."""
+        if self._listeners.get(chat):
+            self._silenced[chat] |= self._listeners[chat]
+
+    def let_speak(self, chat: ChatKey, listener: LiveListener) -> None:
+        if chat in self._silenced:
+            self._silenced[chat].discard(listener)
+            if not self._silenced[chat]:
+                del self._silenced[chat]
+
+    def is_silenced(self, chat: ChatKey, listener: LiveListener) -> bool:
+        return listener in self._silenced.get(chat, ())
+
     def unlisten(self, chat: ChatKey, listener: LiveListener) -> None:
+        self.let_speak(chat, listener)
         self._listeners[chat].discard(listener)
         self._listeners_changed(chat)
 

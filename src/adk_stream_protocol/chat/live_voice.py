@@ -1,6 +1,6 @@
 """A live session, as seen by the transport that carries its user's voice."""
 
-from typing import Protocol
+from typing import Protocol, final
 
 
 class LiveVoice(Protocol):
@@ -24,3 +24,22 @@ class LiveVoice(Protocol):
     def interrupt(self) -> None:
         """Drop the rest of the model's current message."""
         ...
+
+
+@final
+class DroppedVoice:
+    """The voice of a client whose session was stopped or deleted, and that has not asked for a new one."""
+
+    is_ending = True
+
+    def hear(self, samples: bytes) -> None:
+        pass
+
+    def send_activity_start(self) -> None:
+        pass
+
+    def send_activity_end(self) -> None:
+        pass
+
+    def interrupt(self) -> None:
+        pass

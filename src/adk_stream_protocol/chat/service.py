@@ -32,7 +32,7 @@ from .hooks import Prepare, UserId, ask_prepare, ask_user_id
 from .leases import ChatLeases
 from .listing import ChatList, ChatSummary
 from .live import LiveChats
-from .live_voice import LiveVoice
+from .live_voice import DroppedVoice, LiveVoice
 from .prepared import Prepared
 from .recovery import Recovery
 from .segments import RunDefaults, Segments
@@ -139,12 +139,15 @@ class ChatService:
         if turn.again is not None:
             raise MalformedRequest("In a live session nothing can be said again. Send it as a new message.")
         self._live.listen(chat.key, by)
+        self._live.let_speak(chat.key, by)
         return Reading(await self._live.say(chat, turn, prepared, by))
 
     async def open_live_voice(self, caller: Caller, chat_id: str, by: LiveListener) -> LiveVoice:
         """The live session of a chat, for a client that speaks. Opens it if there is none."""
         self._refuse_while_draining()
         chat = self._chat(caller.user_id, chat_id, caller.files_root)
+        if self._live.is_silenced(chat.key, by):
+            return DroppedVoice()
         self._live.listen(chat.key, by)
         return await self._live.open(chat, await self._prepare(caller, {"id": chat_id}))
 
@@ -155,6 +158,7 @@ class ChatService:
     def listen(self, user: str, chat_id: str, listener: LiveListener) -> None:
         """A live session goes on as long as somebody listens."""
         self._live.listen(self._key(user, chat_id), listener)
+        self._live.let_speak(self._key(user, chat_id), listener)
 
     def unlisten(self, user: str, chat_id: str, listener: LiveListener) -> None:
         self._live.unlisten(self._key(user, chat_id), listener)
@@ -173,6 +177,7 @@ class ChatService:
     async def stop(self, user: str, chat_id: str) -> None:
         """End what runs in this chat, if anything does. When this returns, the next turn may come."""
         run = self._leases.get(self._key(user, chat_id))
+        self._live.silence(self._key(user, chat_id))
         if run is not None:
             await run.stop()
 
@@ -222,6 +227,7 @@ class ChatService:
         chat = self._chat(user, chat_id)
         if await chat.load() is None:
             raise NotFound
+        self._live.silence(chat.key)
         leased = await self._leases.take_over(chat.key, _DELETE_S)
         if leased is None:
             raise RunActive

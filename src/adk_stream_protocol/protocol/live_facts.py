@@ -146,11 +146,12 @@ class Began:
 @dataclass(frozen=True, slots=True)
 class Waits:
     """A call waits for its answer. `blocks`: ADK does not read from the model meanwhile. `outer`: the call that runs
-    the agent that made this one; ADK has no event of it."""
+    the agent that made this one; ADK has no event of it. `is_asked`: the last segment of the message has its card."""
 
     call: CallKey
     blocks: bool
     outer: CallKey | None = None
+    is_asked: bool = False
 
 
 @dataclass(frozen=True, slots=True)

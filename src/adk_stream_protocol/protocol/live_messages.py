@@ -28,7 +28,7 @@ PHASES: dict[Phase, frozenset[Phase]] = {
     Phase.ASKED: frozenset({Phase.OPEN, Phase.WAITING, Phase.ENDED}),
     Phase.OPEN: frozenset({Phase.WAITING, Phase.ENDED}),
     Phase.WAITING: frozenset({Phase.OPEN, Phase.ENDED}),
-    Phase.ENDED: frozenset({Phase.OPEN}),  # for a call that still comes, or a result
+    Phase.ENDED: frozenset({Phase.OPEN, Phase.WAITING}),  # for a call that still comes, or a result
 }
 
 

@@ -22,8 +22,9 @@ class Turn(StrEnum):
     """And it has ended the turn in which it called the tool."""
     CUT = "cut"
     """It was interrupted, and its end is still to come."""
-    EARLIER_CUT = "earlier-cut"
-    """It was interrupted by words that it has not answered: the end that comes is not the end of the answer."""
+    EARLIER = "earlier"
+    """It was still at something else when the user wrote, or was interrupted by that: the end that comes is not the end
+    of the answer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +58,7 @@ class Routes:
         self.unheard: Message | None = None
         self.last: Message | None = None
         self.turn = Turn.PLAIN
+        self._is_speaking = False  # the model has begun a turn, and not ended it
         self._step = 0
         self._begun = 0
 
@@ -97,12 +99,12 @@ class Routes:
             self.after = message
             return
         self.current = message
-        if self.turn is Turn.CUT:
-            self.turn = Turn.EARLIER_CUT
+        if self.turn is Turn.CUT or (self._is_speaking and message.phase is Phase.ASKED):
+            self.turn = Turn.EARLIER
 
     def end(self, message: Message) -> None:
         """The model's turn is over."""
-        self.turn = Turn.PLAIN
+        self.turn, self._is_speaking = Turn.PLAIN, False
         if message is self.current:
             self.current, self.after = self.after, None
             self.unheard = message if message.awaits_words else None
@@ -127,7 +129,7 @@ class Routes:
         if event.is_turn_complete:
             return self._complete(event)
         if event.is_interrupted and self.current is not None:
-            self.turn = Turn.EARLIER_CUT if self.current.phase is Phase.ASKED else Turn.CUT
+            self.turn = Turn.EARLIER if self.current.phase is Phase.ASKED else Turn.CUT
         return Place(event, self.current)
 
     def _take_results(self, event: ModelEvent) -> Message | None:
@@ -148,6 +150,7 @@ class Routes:
         if self.current is None:
             self.current, self.heard, self.unheard = self.heard or self.begin(Phase.HEARD), None, None
         message = self.last = self.current
+        self._is_speaking = True
         if message.phase is Phase.ASKED:
             message.move(Phase.OPEN)
         if self.turn is not Turn.CUT:
@@ -173,10 +176,11 @@ class Routes:
 
     def _complete(self, event: ModelEvent) -> Place:
         self._step += 1
+        self._is_speaking = False
         message = self.current
         if message is None:
             return Place(event, None)
-        if self.turn is Turn.EARLIER_CUT and not event.has_reason:
+        if self.turn is Turn.EARLIER and not event.has_reason:
             self.turn = Turn.PLAIN
             return Place(event, message)
         # Older models end the turn in which they called a tool, and answer in another one.

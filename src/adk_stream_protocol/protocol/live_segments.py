@@ -114,7 +114,7 @@ class LiveSegments:
         if call is not None:
             del call.message.calls[key]
 
-    def _show_waiting(self, call: Call) -> None:
+    def _show_waiting(self, call: Call, *, is_asked: bool = False) -> None:
         """A call that waits and is shown: its card must reach a client, or it is refused."""
         message = call.message
         asked = (other for other in self.routes.messages.values() if other.phase is Phase.ASKED)
@@ -122,5 +122,11 @@ class LiveSegments:
             # The user has gone on: nobody looks at its card, and the words wait for it.
             self._do(effects.Refuse(call.key, Why.SUPERSEDED), effects.Wake())
             return
+        is_closed = not message.is_open
+        if is_asked and is_closed:
+            message.move(Phase.WAITING)
+            return
         self._open(message)
         self._close_if_it_waits(message)
+        if is_closed and message.timer is not None:
+            self._close(message)  # it was opened for the card alone

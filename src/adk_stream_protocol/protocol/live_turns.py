@@ -46,6 +46,11 @@ class LiveTurns(LiveSegments):
         found = (self.routes.calls[key] for key in calls if key in self.routes.calls)
         return next((call.message.name for call in found if call.phase is not CallPhase.SHOWN), None)
 
+    def calls_of(self, name: str) -> list[CallKey]:
+        """The calls of a message whose results clients do not have."""
+        calls = self.routes.messages[name].calls.values()
+        return [call.key for call in calls if call.phase is not CallPhase.SHOWN]
+
     def is_orphan(self, key: CallKey) -> bool:
         """Whether ADK does nothing with the result of this call."""
         call = self.routes.calls.get(key)
@@ -291,7 +296,7 @@ class LiveTurns(LiveSegments):
             self._do(effects.Announce(call.message.name, call.key, fact.outer))
             call.is_shown = True
         if call.is_shown:
-            self._show_waiting(call)
+            self._show_waiting(call, is_asked=fact.is_asked)
 
     def _left(self, key: CallKey) -> None:
         call = self.routes.calls.get(key)

@@ -278,7 +278,7 @@ class LiveRun:
         self._segments.is_ending = True
         self._segments.feed(facts.HandedOver())
         if self._segments.end.by != "stop" and not self.leased.is_lost:
-            await self.leased.until_tools_end(self._context.limits.drain_s)
+            await self._segments.finish_beside(self._context.limits.drain_s)
         self._segments.cancel_beside()
 
     async def _consume(self) -> None:

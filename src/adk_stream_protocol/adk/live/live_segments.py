@@ -132,7 +132,7 @@ class LiveSegments:
         if name is None or self._message(name).message_id != answered.message_id:
             return None
         self.records.update(answered.records)
-        calls = self.turns.routes.messages[name].calls
+        calls = self.turns.calls_of(name)
         known = frozenset(call for call in answered.calls if call in calls)  # the others have their results
         done = frozenset(call for call in calls if self._is_answered(call))
         await self.feed(facts.Answered(known, done), Cause(by=answered.by, answered=answered))
@@ -165,7 +165,10 @@ class LiveSegments:
     def waits(self, call: CallKey, tool: BaseTool, nested_in: NestedCall | None, *, blocks: bool) -> None:
         if nested_in is not None:
             self._nested[call] = tool, nested_in
-        self.feed(facts.Waits(call, blocks=blocks, outer=nested_in.outer if nested_in is not None else None))
+        owner = self.turns.find_message(frozenset({call}))
+        is_asked = owner is not None and self._message(owner).translator.call_parts.has_asked(call, self.records)
+        outer = nested_in.outer if nested_in is not None else None
+        self.feed(facts.Waits(call, blocks=blocks, outer=outer, is_asked=is_asked))
 
     def left(self, call: CallKey) -> None:
         self.feed(facts.LeftToClient(call))
@@ -186,8 +189,12 @@ class LiveSegments:
         with suppress(TimeoutError):
             await asyncio.wait_for(self._news.wait(), timeout_s)
 
+    async def finish_beside(self, longest_s: float) -> None:
+        """Tools that run beside the conversation come to their ends: ADK has given them up."""
+        if self._beside:
+            await asyncio.wait(list(self._beside.values()), timeout=longest_s)
+
     def cancel_beside(self) -> None:
-        """Tools that run beside the conversation are no tasks of the run's own."""
         for task in self._beside.values():
             task.cancel()
 
@@ -260,8 +267,7 @@ class LiveSegments:
         if answered and request is not None:
             message.open(self.records, answered, request.known_outputs, request.start_id)
         else:
-            calls = self.turns.routes.messages[name].calls
-            message.open(self.records, [call for call in calls if self._is_answered(call)])
+            message.open(self.records, [call for call in self.turns.calls_of(name) if self._is_answered(call)])
 
     def _close(self, message: LiveMessage, end: End, at_work: frozenset[CallKey]) -> Awaitable[None] | None:
         translator = message.translator

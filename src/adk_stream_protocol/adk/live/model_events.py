@@ -5,13 +5,11 @@ from google.genai import types
 
 from ...protocol.call_record import CallKey
 from ...protocol.live_facts import ModelEvent
-from ..event_parts import CONTROL_FLOW, is_said
-
-_RECORDING = "/_adk_live/"  # in the addresses of the voice that ADK stores with `save_live_blob`
+from ..event_parts import CONTROL_FLOW, is_said, recorded_voice
 
 
 def read_event(event: Event) -> ModelEvent:
-    heard, status, parts = event.input_transcription, event.interaction_status, _parts(event)
+    heard, status = event.input_transcription, event.interaction_status
     calls = [CallKey(event.invocation_id, call.id or "") for call in shown_calls(event)]
     responses = event.get_function_responses()
     return ModelEvent(
@@ -27,7 +25,7 @@ def read_event(event: Event) -> ModelEvent:
         goes_on=None if status is None else status.value == "IN_PROGRESS",
         has_reason=event.turn_complete_reason is not None,
         hands_over=bool(event.actions.transfer_to_agent) or any(found.name == "task_completed" for found in responses),
-        is_recording=bool(parts) and all(_is_recording(part) for part in parts),
+        is_recording=bool(recorded_voice(event)),
     )
 
 
@@ -46,7 +44,3 @@ def is_voice(blob: types.Blob) -> bool:
 
 def _parts(event: Event) -> list[types.Part]:
     return (event.content.parts if event.content is not None else None) or []
-
-
-def _is_recording(part: types.Part) -> bool:
-    return part.file_data is not None and _RECORDING in (part.file_data.file_uri or "")
