@@ -7,9 +7,11 @@ import pytest
 from google.adk.agents import LlmAgent, SequentialAgent
 from google.adk.agents.run_config import RunConfig
 from google.adk.tools import FunctionTool
+from google.adk.tools.agent_tool import AgentTool
 
-from adk_stream_protocol.testing import LiveSession, ScriptedLiveModel
-from live.live_pages import LivePage, beside, both_families, live_page, live_world, until
+from adk_stream_protocol.protocol.call_record import ChatKey
+from adk_stream_protocol.testing import LiveSession, ScriptedLiveModel, ScriptedModel, call
+from live.live_pages import World, beside, both_families, live_page, live_world, until
 from support.asgi import exchange
 from support.live_client import LiveClient
 from support.pages import Till
@@ -326,38 +328,41 @@ class Slow:
         return {"paid": amount}
 
 
-def transfers(pay: FunctionTool, family: str) -> tuple[LlmAgent, ScriptedLiveModel]:
-    async def first(session: LiveSession) -> None:
+class Transfer:
+    """Begins to pay, and hands over to another agent when it is told to."""
+
+    def __init__(self, pay: FunctionTool, family: str) -> None:
+        self.goes_on = asyncio.Event()
+        self.model = ScriptedLiveModel(self._first, family=family)
+        self.second = ScriptedLiveModel(self._second, family=family)
+        other = LlmAgent(name="other", description="another one", model=self.second)
+        self.agent = LlmAgent(name="helper", model=self.model, tools=[pay], sub_agents=[other])
+
+    async def happens(self) -> None:
+        self.goes_on.set()
+        await asyncio.sleep(5)
+        assert self.second.sessions
+
+    async def _first(self, session: LiveSession) -> None:
         await session.expect_text()
         await session.call("pay", amount=5)
-        await session.expect_text()
+        await self.goes_on.wait()
         await session.call("transfer_to_agent", agent_name="other")
         await until_closed(session)
 
-    async def second(session: LiveSession) -> None:
-        received = await session.expect()
-        while received.kind != "close":
+    async def _second(self, session: LiveSession) -> None:
+        while (received := await session.expect()).kind != "close":
             if received.asks_for_reply:
                 await session.answer("Here is the other one.")
-            received = await session.expect()
-
-    model = ScriptedLiveModel(first, family=family)
-    other = LlmAgent(name="other", description="another one", model=ScriptedLiveModel(second, family=family))
-    return LlmAgent(name="helper", model=model, tools=[pay], sub_agents=[other]), model
-
-
-async def hand_over(at: LivePage) -> None:
-    at.client.start_send(said("Go to the other one."))
-    await asyncio.sleep(5)
 
 
 @both_families
 async def test_a_call_that_waits_outlives_a_transfer(family: str) -> None:
     till = Till()
-    agent, model = transfers(beside(till.pay, require_confirmation=True), family)
-    async with live_world(agent=agent, model=model) as world, world.socket() as at:
+    transfer = Transfer(beside(till.pay, require_confirmation=True), family)
+    async with live_world(agent=transfer.agent, model=transfer.model) as world, world.socket() as at:
         await at.say("Pay.")
-        await hand_over(at)
+        await transfer.happens()
         assert await world.states() == ["pending"]
         at.decide("pay")
         await at.answer(0)
@@ -369,17 +374,15 @@ async def test_a_call_that_waits_outlives_a_transfer(family: str) -> None:
 @pytest.mark.parametrize("gated", [True, False], ids=["gated", "free"])
 async def test_a_tool_that_has_begun_outlives_a_transfer(family: str, gated: bool) -> None:
     slow = Slow()
-    agent, model = transfers(beside(slow.pay, require_confirmation=gated), family)
-    async with live_world(agent=agent, model=model) as world, world.socket() as at:
+    transfer = Transfer(beside(slow.pay, require_confirmation=gated), family)
+    async with live_world(agent=transfer.agent, model=transfer.model) as world, world.socket() as at:
         asked = asyncio.create_task(at.say("Pay."))
         if gated:
             await asked
             at.decide("pay")
             asked = asyncio.create_task(at.answer(0))
         await slow.begun.wait()
-        await asyncio.sleep(2)
-        at.client.tell("attach", id="c1")
-        await hand_over(at)
+        await transfer.happens()
         slow.goes_on.set()
         await until(lambda: slow.paid == [5])
         await asyncio.sleep(2)
@@ -389,3 +392,53 @@ async def test_a_tool_that_has_begun_outlives_a_transfer(family: str, gated: boo
         parts = [part for message in shown for part in message["parts"] if part["type"] == "tool-pay"]
         assert [part["state"] for part in parts] == ["output-available"]
         assert parts[0]["output"] == {"paid": 5}
+
+
+# -- calls that wait when the session ends -----------------------------------------------------------------------------
+
+
+async def lose_lease(world: World) -> None:
+    """As a worker does that was paused for too long: another one has the chat by now."""
+    (run,) = world.bridge._service._leases  # pyright: ignore
+    app_name = world.chat.runner.app_name
+    world.store._leases.pop(ChatKey(app_name, "ann", "c1"))  # pyright: ignore
+    await run.lose_lease()
+
+
+@both_families
+async def test_a_lost_lease_leaves_what_waits_pending(family: str) -> None:
+    till = Till()
+    tool = FunctionTool(till.pay, require_confirmation=True)
+    async with live_page([call("pay", amount=5)], "Done.", family=family, tools=(tool,)) as at:
+        await at.say("Pay.")
+        await lose_lease(at.world)
+        assert await at.world.states() == ["pending"]
+        at.decide("pay")
+        await at.answer()
+        assert (till.paid, await at.world.states()) == ([5], ["done"])
+
+
+@pytest.mark.filterwarnings("ignore:The `plugins` argument is deprecated:DeprecationWarning")  # ADK's own use of it
+@both_families
+@pytest.mark.parametrize("how", ["killed", "ended"])
+async def test_a_call_inside_an_agent_that_is_a_tool_is_refused_when_its_session_is_gone(family: str, how: str) -> None:
+    till = Till()
+    inner = LlmAgent(
+        name="payer",
+        model=ScriptedModel([[call("pay", amount=5)], "Paid."]),
+        tools=[FunctionTool(till.pay, require_confirmation=True)],
+    )
+    model = ScriptedLiveModel(([call("payer", request="five")], "Done.", "Hello."), family=family)
+    agent = LlmAgent(name="helper", model=model, tools=[AgentTool(inner)])
+    async with live_world(agent=agent, model=model) as world:
+        async with world.socket() as at:
+            await at.say("Pay.")
+            assert await world.states() == ["pending"]
+            if how == "killed":
+                await lose_lease(world)
+                assert await world.states() == ["pending"]
+        if how == "ended":
+            await world.run_ended()
+        page = world.page()
+        await page.say("Hello?")
+        assert (till.paid, await world.states()) == ([], ["denied"])

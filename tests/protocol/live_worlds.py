@@ -447,13 +447,16 @@ class World:
 
     def _answer(self, name: str) -> None:
         books, calls = self.books, frozenset({key(name)})
-        if books.calls[name].message == self.spoken_in:
-            books.unheard = 0
-        if books.calls[name].state == "waiting":
+        if books.calls[name].state == "waiting" and not books.is_lost:
             books.calls[name].state = "free"
         books.answered_by = books.calls[name].message
         done = self.feed(facts.Answered(calls, done=calls))
         books.answered_by = None
+        if books.is_lost:
+            assert done == [], "something is written after the lease was lost"
+            return
+        if books.calls[name].message == self.spoken_in:
+            books.unheard = 0
         assert effects.Wake() in done, "the call does not learn of its answer"
         opened = [effect.message for effect in done if isinstance(effect, effects.Open)]
         assert books.calls[name].message in opened, "an answer has no stream"
@@ -581,10 +584,10 @@ def check_open(world: World, name: str) -> None:
 def is_moving(world: World, name: str) -> bool:
     books = world.books
     at_work = ("made", "running", "free", "settled")
-    working = [
-        book for book in books.calls.values() if book.state in at_work or (book.is_refused and book.state != "over")
-    ]
-    return bool(working) or name in books.timers
+    asking = {book.outer for book in books.calls.values() if book.state == "waiting" and not book.is_refused}
+    working = [call for call, book in books.calls.items() if book.state in at_work and call not in asking]
+    refused = [book for book in books.calls.values() if book.is_refused and book.state != "over"]
+    return bool(working or refused) or name in books.timers
 
 
 def superseded(world: World) -> set[str]:
@@ -670,6 +673,9 @@ SCENES = [
     Scene("an agent that runs as a tool", calls=("c1", "c3"), words=2),
     Scene("a call that is left to the client", calls=("c4",), words=2),
     Scene("the end", calls=("c1", "c2"), words=1, ends=("stop", "shutdown", "unlease", "fail", "over")),
+    Scene(
+        "the end of a call that is left", calls=("c4",), words=1, ends=("stop", "shutdown", "unlease", "fail", "over")
+    ),
     Scene("nobody is there", calls=("c2",), words=2, absences=1),
     Scene("tools that need nobody", gated=False),
 ]

@@ -106,13 +106,15 @@ class CallRecord(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """The lease of the run that executes the call."""
     result: Any = None
     version: int = 0
-    # Workers of older versions drop the next three fields when they move a call: nothing may depend on them.
+    # Workers of older versions drop the next four fields when they move a call: nothing may depend on them.
     message_id: str | None = None
     """The assistant's message that the call belongs to."""
     prepared: Any = None
     """What the application's `prepare` chose for the run."""
     asked_payload: Any = None
     """What the tool asks the person to fill in."""
+    is_nested: bool = False
+    """An agent that runs as a tool has made the call: only the run that it waits in can continue it."""
     delivered: bool | None = None
     """Whether ADK's session has the outcome, or does not need it any more; None if an older version made the record.
     No move changes it."""
@@ -254,6 +256,14 @@ def give_up(record: CallRecord, *, result: Any) -> CallRecord:
     if record.executor == "server" and record.state is State.APPROVED:
         return _moved(record, Move.GIVE_UP, result=result)
     return record
+
+
+def end_nested(record: CallRecord, *, reason: str, now: float) -> CallRecord:
+    """The run is over in which the call of a nested agent waited: nobody can continue it."""
+    if not record.is_nested or record.is_final:
+        return record
+    ended = refuse(record, reason=reason, now=now)
+    return give_up(ended, result={"response": {"error": f"Not run: {reason}."}, "state": {}})
 
 
 def _is_late(record: CallRecord, now: float) -> bool:

@@ -159,7 +159,7 @@ class LiveTurns(LiveSegments):
 
     def _answered(self, answered: frozenset[CallKey], done: frozenset[CallKey]) -> None:
         known = [self.routes.calls[key] for key in answered if key in self.routes.calls]
-        if not known:
+        if not known or self.phase is SessionPhase.LOST:
             return
         message = known[0].message
         message.unwanted, message.timer = None, None

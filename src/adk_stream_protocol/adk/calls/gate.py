@@ -132,6 +132,7 @@ class ApprovalGate(BasePlugin):
             key=key,
             tool=tool,
             arguments={},
+            is_nested=chat != leased.key,
         )
         self._calls[tool_context] = call
         return call

@@ -5,7 +5,6 @@ Nothing is decided here: see protocol/live_turns.py.
 
 import asyncio
 import logging
-import re
 from collections.abc import Awaitable, Callable, Coroutine
 from collections.abc import Set as AbstractSet
 from contextlib import suppress
@@ -21,34 +20,29 @@ from ...errors import StoreUnavailable
 from ...protocol import live_effects as effects
 from ...protocol import live_facts as facts
 from ...protocol.call_record import CallKey
-from ...protocol.chunks import Data
-from ...protocol.frames import encode_audio
 from ...protocol.live_effects import Effect, End
 from ...protocol.live_facts import Fact
 from ...protocol.live_turns import LiveTurns
 from ..calls.delivery import refuse_call
 from ..calls.live_observer import NestedCall
-from ..calls.outcomes import as_response
 from ..calls.resumption import answer_event, response_part
-from ..event_parts import ArtifactFile
 from ..live_listener import LiveListener
 from ..run import AnsweredCalls, RunContext
 from ..run_end import unfinished_events
 from .effect_queue import Cause, EffectQueue
 from .input_queue import LiveInput
 from .live_message import LiveMessage
-from .model_events import is_all_voice, is_voice, read_event, shown_calls
+from .live_writer import Files, LiveWriter, announced_event, result_event
+from .model_events import is_all_voice, read_event, shown_calls
 
 logger = logging.getLogger(__name__)
 
 LOST_MODEL = "The connection to the model was lost. Send your message again."
 _WITHDRAWN = "the model took it back"
 _RETRY_S = 1
-_RATE = re.compile(r"rate=(\d+)")
 _INTERRUPTION = Event(author="model", interrupted=True)
 _UNCAUSED = Cause()
 
-Files = dict[str, ArtifactFile] | None
 Words = tuple[types.Content, dict[str, Any] | None]
 
 
@@ -64,7 +58,7 @@ class LiveSegments:
     """
     | About | Attributes |
     |---|---|
-    | the chat | `_context`, `_listeners`, `_input`, `session` |
+    | the chat | `_context`, `_writer`, `_input`, `session` |
     | the table | `turns`, `_effects`, `_timers`, `_belongs` |
     | messages | `messages`, `_new_message`, `_words`, `_emitting` |
     | calls | `records`, `announced`, `_made_by`, `_nested`, `_beside`, `_news` |
@@ -89,7 +83,7 @@ class LiveSegments:
         """The one that ADK appends to: no other may be, while it does."""
         self._context = context
         self._input = live_input
-        self._listeners = listeners
+        self._writer = LiveWriter(context.chat.chat_id, self.records, listeners)
         self._new_message = new_message
         self._effects = EffectQueue(self._act)
         self._timers: dict[str, asyncio.TimerHandle] = {}
@@ -220,7 +214,7 @@ class LiveSegments:
             case effects.Open(name, answered):
                 self._open(name, answered, cause.answered)
             case effects.Write(name, event_id, plays):
-                self._write(self._message(name), *self._emitting[event_id], plays=plays)
+                self._writer.write(self._message(name), *self._emitting[event_id], plays=plays)
             case effects.Announce(name, call):
                 self._announce(self._message(name), call)
             case effects.WriteResult(name, call, response):
@@ -230,7 +224,7 @@ class LiveSegments:
             case effects.Forget(name):
                 self._forget(name)
             case effects.Hear(name, event_id):
-                self._hear(self._message(name), self._emitting[event_id][0])
+                self._writer.hear(self._message(name), self._emitting[event_id][0])
             case effects.Refuse(call, why):
                 return self._refuse(call, why, cause)
             case effects.Withdraw(call):
@@ -245,22 +239,11 @@ class LiveSegments:
                 self.wake()
             case effects.StartTimer(timer, seconds):
                 self._start_timer(timer, seconds)
-            case effects.Notify() | effects.ClearVoice() | effects.TellError():
-                self._tell(effect, cause.by)
+            case effects.Notify(name):
+                self._writer.notify(self._message(name), cause.by)
+            case effects.ClearVoice() | effects.TellError():
+                self._writer.tell(effect)
         return None
-
-    def _tell(self, effect: effects.Notify | effects.ClearVoice | effects.TellError, by: LiveListener | None) -> None:
-        chat_id = self._context.chat.chat_id
-        for listener in list(self._listeners):
-            match effect:
-                case effects.Notify(name):
-                    message = self._message(name)
-                    if listener is not by:
-                        listener.turn(chat_id, message.message_id, message.user_message_id)
-                case effects.ClearVoice():
-                    listener.audio_clear(chat_id)
-                case effects.TellError(text):
-                    listener.failed(chat_id, text)
 
     def _open(self, name: str, answered: frozenset[CallKey], request: AnsweredCalls | None) -> None:
         message = self._message(name)
@@ -315,64 +298,17 @@ class LiveSegments:
 
     # -- effects: what is written -------------------------------------------------------------------------------------
 
-    def _write(self, message: LiveMessage, event: Event, files: Files, *, plays: bool) -> None:
-        said = event.output_transcription
-        if said is not None:
-            is_all = bool(said.finished)
-            whole = message.say_aloud(said.text or "", is_all=is_all)
-            self._tell_transcript("assistant", message.message_id, whole, is_all=is_all)
-        parts = (event.content.parts if event.content else None) or []
-        voices = [part.inline_data for part in parts if part.inline_data and is_voice(part.inline_data)]
-        if voices:
-            if plays:
-                self._play(message, voices)
-            if len(voices) == len(parts):
-                return
-            rest = [part for part in parts if not (part.inline_data and is_voice(part.inline_data))]
-            event = event.model_copy(update={"content": types.Content(role="model", parts=rest)})
-        message.write(message.translator.feed(event, files, records=self.records))
-
-    def _play(self, message: LiveMessage, voices: list[types.Blob]) -> None:
-        chat_id = self._context.chat.chat_id
-        for voice in voices:
-            found, samples = _RATE.search(voice.mime_type or ""), voice.data or b""
-            rate = int(found[1]) if found else 24_000
-            for listener in self._listeners:
-                listener.audio(chat_id, samples, rate)
-            if any(listener.wants_pcm for listener in self._listeners):
-                message.write([Data("data-pcm", {"rate": rate, "data": encode_audio(samples)}, transient=True)])
-
-    def _hear(self, message: LiveMessage, event: Event) -> None:
-        heard = event.input_transcription
-        if heard is not None:
-            is_all = bool(heard.finished)
-            whole = message.hear(heard.text or "", is_all=is_all)
-            self._tell_transcript("user", message.user_message_id, whole, is_all=is_all)
-
-    def _tell_transcript(self, role: str, message_id: str, text: str, *, is_all: bool) -> None:
-        for listener in self._listeners:
-            listener.transcript(self._context.chat.chat_id, role, message_id, text, is_final=is_all)
-
     def _announce(self, message: LiveMessage, call: CallKey) -> None:
-        """A call of an agent that runs as a tool: the client hears of it because it is asked about it."""
         tool, nested = self._nested.pop(call)
-        made = types.FunctionCall(id=call.call_id, name=tool.name, args=nested.arguments)
-        event = Event(
-            author=nested.agent,
-            invocation_id=call.invocation_id,
-            content=types.Content(role="model", parts=[types.Part(function_call=made)]),
-            long_running_tool_ids={call.call_id} if tool.is_long_running else None,
-            custom_metadata=message.ids(self.turns.routes.step).metadata(),
-        )
+        event = announced_event(call, tool, nested, message.ids(self.turns.routes.step).metadata())
         self.announced[call] = self._made_by[call] = event
         message.write(message.translator.delegate(nested.outer.call_id))
-        message.write(message.translator.feed(event, records=self.records))
+        self._writer.write_event(message, event)
 
     def _write_result(self, message: LiveMessage, call: CallKey, response: Any) -> None:
         made_by = self._made_by.get(call)
         if made_by is not None:
-            event = result_event(made_by, call, response)
-            message.write(message.translator.feed(event, records=self.records))
+            self._writer.write_event(message, result_event(made_by, call, response))
 
     # -- effects: what is stored --------------------------------------------------------------------------------------
 
@@ -423,7 +359,7 @@ class LiveSegments:
         if self.session is not None:
             await self._context.chat.runner.session_service.append_event(self.session, event)
         self._made_by.pop(call, None)
-        message.write(message.translator.feed(event, records=self.records))
+        self._writer.write_event(message, event)
         self._context.leased.store_result(call)
 
     # -- the end ------------------------------------------------------------------------------------------------------
@@ -435,14 +371,3 @@ class LiveSegments:
         for task in self._work:
             task.cancel()
         await self._effects.drained()
-
-
-def result_event(made_by: Event, call: CallKey, response: Any) -> Event:
-    name = next((found.name for found in made_by.get_function_calls() if found.id == call.call_id), "")
-    answer = types.FunctionResponse(id=call.call_id, name=name, response=as_response(response))
-    return Event(
-        author=made_by.author,
-        branch=made_by.branch,
-        invocation_id=made_by.invocation_id,
-        content=types.Content(role="user", parts=[types.Part(function_response=answer)]),
-    )
