@@ -12,10 +12,11 @@ from google.adk.events import Event
 from google.adk.events.event_actions import EventActions
 from google.genai import types
 
-from adk_stream_protocol.adk.live.live_message import LiveMessage
-from adk_stream_protocol.adk.live.live_turns import LiveTurns, Routed
-from adk_stream_protocol.adk.translate.translator import Translator
+from adk_stream_protocol.adk.live.model_events import read_event
+from adk_stream_protocol.protocol import live_facts as facts
 from adk_stream_protocol.protocol.call_record import CallKey
+from adk_stream_protocol.protocol.live_effects import Belongs, Effect
+from adk_stream_protocol.protocol.live_turns import LiveTurns
 
 TABLE: dict[str, list[tuple[str, str]]] = {
     # -- typed words ---------------------------------------------------------------------------------------------------
@@ -30,6 +31,8 @@ TABLE: dict[str, list[tuple[str, str]]] = {
     "usage and the like before the end": [("write A", ""), ("TEXT", "A"), ("usage", "A"), ("done", "A!")],
     "nothing asked and nothing said": [("usage", "-"), ("done", "-"), ("interrupted", "-")],
     "an answer that was refused before a word": [("write A", ""), ("done for a reason", "A!")],
+    "an answer without a word": [("write A", ""), ("done", "A!"), ("write B", ""), ("text", "B"), ("done", "B!")],
+    "an answer without a word, of a model that says that it is over": [("write A", ""), ("done IDLE", "A!")],
     # -- calls: Gemini 2.5 ends the turn of the call, Gemini 3 does not ------------------------------------------------
     "2.5 calls a tool": [
         ("write A", ""), ("call c1", "A"), ("result c1", "A"), ("done", "A"), ("TEXT", "A"), ("done", "A!"),
@@ -84,6 +87,12 @@ TABLE: dict[str, list[tuple[str, str]]] = {
     "speech after speech": [
         ("heard", "1"), ("audio", "1"), ("done", "1!"), ("heard", "2"), ("audio", "2"), ("done", "2!"),
     ],
+    "two utterances before an answer": [
+        ("hear", "1"), ("heard", "1"), ("heard", "2"), ("audio", "2"), ("done", "2!"),
+    ],
+    "two utterances, and a turn without a word between them": [
+        ("heard", "1"), ("done", "-"), ("heard", "2"), ("audio", "2"), ("done", "2!"),
+    ],
     "speech while the answer to typed words is told": [
         ("write A", ""), ("text", "A"), ("hear", "1"), ("text", "A"), ("done", "A!"), ("heard", "1"), ("audio", "1"),
         ("done", "1!"),
@@ -131,35 +140,31 @@ class Table:
     """Messages by their names, and the events of one live session."""
 
     def __init__(self) -> None:
-        self.names: dict[str, str] = {}
-        self.messages: dict[str, LiveMessage] = {}
-        self.turns = LiveTurns(self._unasked)
-        self._count = 0
-
-    def _unasked(self) -> LiveMessage:
-        self._count += 1
-        return self._message(str(self._count))
-
-    def _message(self, name: str, *, is_typed: bool = False) -> LiveMessage:
-        message = LiveMessage(Translator(root_author="helper"), is_typed=is_typed)
-        self.messages[name] = message
-        self.names[message.message_id] = name
-        return message
+        self.turns = LiveTurns()
+        self.turns.receive(facts.Attached())
+        self.effects: list[Effect] = []
 
     def happens(self, what: str) -> str:
         kind, _, rest = what.partition(" ")
         if kind == "write":
-            self.turns.say(self._message(rest, is_typed=True))
+            self._feed(facts.Wrote(rest))
             return ""
         if kind == "unwanted":
-            self.messages[rest].is_unwanted = True
+            self._feed(facts.InterruptedByUser())
             return ""
-        return self._told(self.turns.route(event_of(kind, rest)))
+        event = read_event(event_of(kind, rest))
+        self._feed(facts.Came(event))
+        (belongs,) = (effect for effect in self.effects if isinstance(effect, Belongs))
+        self._feed(facts.Emitted(event.id))
+        before = f"{short(belongs.over_before)}! " if belongs.over_before else ""
+        return f"{before}{short(belongs.message)}{'!' if belongs.is_over else ''}"
 
-    def _told(self, routed: Routed) -> str:
-        name = self.names[routed.message.message_id] if routed.message else "-"
-        before = f"{self.names[routed.over_before.message_id]}! " if routed.over_before else ""
-        return f"{before}{name}{'!' if routed.is_over else ''}"
+    def _feed(self, fact: facts.Fact) -> None:
+        self.effects = self.turns.receive(fact)
+
+
+def short(name: str | None) -> str:
+    return "-" if name is None else name.removeprefix("begun-")
 
 
 def event_of(kind: str, rest: str) -> Event:
@@ -218,17 +223,9 @@ def test_a_call_belongs_to_its_message_until_it_has_its_result() -> None:
     for what in ("write A", "call c1", "done", "write B"):
         table.happens(what)
     key = CallKey("inv", "c1")
-    assert table.turns.owner_of(key) is table.messages["A"]
+    assert table.turns.find_message(frozenset({key})) == "A"
     table.happens("result c1")
-    assert table.turns.owner_of(key) is None
-
-
-def test_a_call_that_no_event_tells_of_is_adopted() -> None:
-    table = Table()
-    table.happens("write A")
-    key = CallKey("inv-inner", "c9")
-    table.turns.adopt(key, table.messages["A"])
-    assert table.turns.owner_of(key) is table.messages["A"]
+    assert table.turns.find_message(frozenset({key})) is None
 
 
 def test_one_model_call_is_one_step_and_the_next_one_another() -> None:
@@ -236,7 +233,7 @@ def test_one_model_call_is_one_step_and_the_next_one_another() -> None:
     steps: list[str] = []
     for what in ("write A", "text", "TEXT", "call c1", "result c1", "done", "text", "TEXT", "done", "write B", "text"):
         table.happens(what)
-        steps.append(table.turns.step)
+        steps.append(table.turns.routes.step)
     said = dict(zip(("text", "TEXT", "call"), steps[1:4], strict=True))
     assert len(set(said.values())) == 1
     assert steps[6] == steps[7]
@@ -248,17 +245,11 @@ def test_one_model_call_is_one_step_and_the_next_one_another() -> None:
 )
 def test_an_answered_message_gets_the_models_next_words_unless_it_is_speaking(is_speaking: bool) -> None:
     table = Table()
-    for what in ("write A", "call c1", "done", "write B", "text"):
+    key = CallKey("inv", "c1")
+    for what in ("write A", "call c1"):
         table.happens(what)
-    if is_speaking:
-        table.messages["B"].open({})
-    table.turns.resume(table.messages["A"])
+    table.turns.receive(facts.Waits(key, blocks=False))
+    for what in ("done", "write B", "text") if is_speaking else ("done", "write B", "text", "done"):
+        table.happens(what)
+    table.turns.receive(facts.Answered(frozenset({key}), done=frozenset({key})))
     assert table.happens("text") == ("B" if is_speaking else "A")
-
-
-def test_what_was_heard_is_put_together() -> None:
-    table = Table()
-    for what in ("hear", "hear", "heard"):
-        table.happens(what)
-    assert table.messages["1"].heard == "words"
-    assert not table.messages["1"].awaits_transcript

@@ -10,6 +10,7 @@ from google.adk.tools import exit_loop, transfer_to_agent  # pyright: ignore[rep
 
 from .node_tree import all_nodes
 
+_SEQUENCES = "google.adk.agents.sequential_agent"  # deprecated, and still the only sequence in live mode
 _DELEGATED = ("task", "single_turn")  # modes of agents that are called as tools and never transferred to
 
 
@@ -33,6 +34,7 @@ def control_flow_of(agent: LlmAgent) -> frozenset[str]:
         "set_model_response": agent.output_schema is not None and bool(tools) and agent.mode != "task",
         "finish_task": agent.mode == "task",
         "exit_loop": exit_loop in functions,
+        "task_completed": any(base.__module__ == _SEQUENCES for base in type(agent.parent_agent).__mro__),
     }
     own = {_name(tool) for tool in tools if not _is_adks(tool)}
     return frozenset(name for name, is_given in given.items() if is_given) - own
@@ -50,7 +52,9 @@ def _can_transfer(agent: LlmAgent) -> bool:
 
 
 def _is_adks(tool: Any) -> bool:
-    return getattr(tool, "func", tool) in (exit_loop, transfer_to_agent) or type(tool).__name__ == "FinishTaskTool"
+    function = getattr(tool, "func", tool)
+    is_sequences = getattr(function, "__module__", None) == _SEQUENCES  # added when a live run begins
+    return function in (exit_loop, transfer_to_agent) or is_sequences or type(tool).__name__ == "FinishTaskTool"
 
 
 def _name(tool: Any) -> str:

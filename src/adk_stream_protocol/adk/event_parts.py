@@ -21,8 +21,9 @@ CREDENTIAL = "adk_request_credential"
 REQUEST_INPUT = "adk_request_input"
 QUESTIONS = (CONFIRMATION, CREDENTIAL, REQUEST_INPUT)
 _NODE_CONFIRMATION = "wf_tool_confirmation:"  # begins the ids under which workflow nodes ask for approval
-CONTROL_FLOW = frozenset({"transfer_to_agent", "set_model_response", "finish_task", "exit_loop"})
+CONTROL_FLOW = frozenset({"transfer_to_agent", "set_model_response", "finish_task", "exit_loop", "task_completed"})
 ABORTED = "INVOCATION_ABORTED"
+_RECORDING = "/_adk_live/"
 
 _CONTENT_FILTER = (
     "SAFETY", "BLOCKLIST", "PROHIBITED_CONTENT", "SPII", "RECITATION", "MODEL_ARMOR", "JAILBREAK",
@@ -65,6 +66,17 @@ def is_said(event: Event) -> bool:
     """Whether an event of a live session has anything for the user."""
     has_parts = bool(event.content and event.content.parts)
     return has_parts or event.output_transcription is not None or event.error_code is not None
+
+
+def recorded_voice(event: Event) -> dict[str, int]:
+    """The artifacts in which ADK has stored somebody's voice, with `save_live_blob`, and their versions."""
+    found: dict[str, int] = {}
+    for part in (event.content.parts if event.content else None) or ():
+        address = (part.file_data.file_uri if part.file_data else None) or ""
+        name, _, version = address.partition(_RECORDING)[2].rpartition("#")
+        if address.startswith("artifact://") and name and version.isdigit():
+            found[name] = int(version)
+    return found
 
 
 def said_aloud(event: Event) -> Event:

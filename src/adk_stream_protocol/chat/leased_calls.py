@@ -16,6 +16,7 @@ logger = logging.getLogger(__name__)
 _NOT_STARTED = "This call was not run: the server failed before it began."
 _TAKEN_BACK = "This call was not run: what the user had said was taken back."
 _NOT_ASKED = "the run ended before anybody was asked"
+_SESSION_LOST = "the session that it belonged to is over"
 _REWOUND = "what the user had said was taken back"
 
 
@@ -37,11 +38,16 @@ class LeasedCalls:
         def expire(found: CallRecord, now: float) -> CallRecord:
             return call_record.expire_unclaimed(found, now=now, recover_s=self._recover_s)
 
+        def end(found: CallRecord, now: float) -> CallRecord:
+            return call_record.end_nested(found, reason=_SESSION_LOST, now=now)
+
         for call, found in list(leased.records.items()):
-            if expire(lose(found, leased.now), leased.now) is not found:
+            if end(expire(lose(found, leased.now), leased.now), leased.now) is not found:
                 leased.records[call] = await advance(
-                    self._store, leased.key, call, lose, expire, lease=leased.lease, known=leased.known()
+                    self._store, leased.key, call, lose, expire, end, lease=leased.lease, known=leased.known()
                 )
+                if found.is_nested:
+                    leased.delivered.add(call)  # the session has no place for it
 
     async def take_back(self, leased: LeasedChat, made: Collection[CallKey]) -> None:
         """After a rewind. `made`: the calls that are still in the session. The others are given up or refused, and

@@ -45,15 +45,17 @@ class LiveChats:
         self._opening: dict[ChatKey, asyncio.Task[LiveRun]] = {}
         self._refused_voice = RefusedVoice(limits)
         self._listeners: defaultdict[ChatKey, set[LiveListener]] = defaultdict(set)
+        self._silenced: defaultdict[ChatKey, set[LiveListener]] = defaultdict(set)
+        self._styles: dict[ChatKey, ClientStyle] = {}  # of the client that wrote or spoke last, while anybody listens
 
     def get(self, chat: ChatKey) -> LiveRun | None:
         return self._runs.get(chat)
 
     async def say(self, chat: Chat, turn: Turn, prepared: Prepared, by: LiveListener) -> ChunkLog:
-        live = await self.open(chat, prepared, ClientStyle(turn.sdk_version, turn.approval_style))
         ids = MessageIds(user_message_id=None, message_id=None, **presentation(prepared, turn.approval_style))
+        live = await self._open_in_style(chat, prepared, ClientStyle(turn.sdk_version, turn.approval_style))
         translator = self._segments.new_translator(chat, ids, turn.sdk_version)
-        message = LiveMessage(translator, user_message_id=turn.message_id, is_typed=True, shown=ids)
+        message = LiveMessage(translator, user_message_id=turn.message_id, shown=ids)
         return await live.say(message, encode_content(turn), prepared.get("state_delta"), by)
 
     # -- listeners ----------------------------------------------------------------------------------------------------
@@ -64,7 +66,20 @@ class LiveChats:
             self._listeners[chat].add(listener)
         self._listeners_changed(chat)
 
+    def silence(self, chat: ChatKey) -> None:
+        """The session was stopped, or the chat deleted: an open microphone of those who listen does not begin another
+        one, until they write or attach anew."""
+        if self._listeners.get(chat):
+            self._silenced[chat] |= self._listeners[chat]
+
+    def let_speak(self, chat: ChatKey, listener: LiveListener) -> None:
+        if chat in self._silenced:
+            self._silenced[chat].discard(listener)
+            if not self._silenced[chat]:
+                del self._silenced[chat]
+
     def unlisten(self, chat: ChatKey, listener: LiveListener) -> None:
+        self.let_speak(chat, listener)
         self._listeners[chat].discard(listener)
         self._listeners_changed(chat)
 
@@ -75,6 +90,7 @@ class LiveChats:
         elif not self._listeners[chat]:
             del self._listeners[chat]
             self._refused_voice.forget(chat)
+            self._styles.pop(chat, None)
 
     # -- sessions -----------------------------------------------------------------------------------------------------
 
@@ -82,25 +98,32 @@ class LiveChats:
         self, chat: Chat, prepare: Callable[[], Awaitable[Prepared]], by: LiveListener, style: ClientStyle
     ) -> LiveVoice:
         """The live session of this chat, or a new one. Where there can be none now, voice is dropped. `style`: of the
-        answers to this client's voice."""
+        answers to this client's voice; an empty one changes nothing."""
+        if by in self._silenced.get(chat.key, ()):
+            return self._refused_voice
         self.listen(chat.key, by)
         if self._refused_voice.is_refused(chat.key, by, is_held=self._is_held(chat.key)):
             return self._refused_voice
         try:
-            run = await self.open(chat, await prepare(), style)
+            return await self._open_in_style(chat, await prepare(), style)
         except BridgeError as error:
             is_held = isinstance(error, RunActive) and self._is_held(chat.key)
             self._refused_voice.refuse(chat.key, error, by, is_held=is_held)
             return self._refused_voice
-        run.spoken_style = style
-        return run
 
     def _is_held(self, chat: ChatKey) -> bool:
         """Whether request mode has the chat, in this process."""
         return chat in self._leases and chat not in self._runs
 
-    async def open(self, chat: Chat, prepared: Prepared, style: ClientStyle) -> LiveRun:
-        """The live session of this chat, or a new one whose spoken answers have this style."""
+    async def _open_in_style(self, chat: Chat, prepared: Prepared, style: ClientStyle) -> LiveRun:
+        """The live session of this chat, or a new one. From now on its spoken answers have this style."""
+        if style != ClientStyle():
+            self._styles[chat.key] = style
+        live = await self.open(chat, prepared)
+        live.spoken_style = self._styles.get(chat.key, style)
+        return live
+
+    async def open(self, chat: Chat, prepared: Prepared) -> LiveRun:
         run = self.get(chat.key)
         if run is not None:
             if not run.is_ending:
@@ -108,12 +131,12 @@ class LiveChats:
             await run.ended.wait()
         opening = self._opening.get(chat.key)
         if opening is None:  # words and voice may come together, or from two pages
-            opening = asyncio.create_task(self._open(chat, prepared, style), name="adk-stream open live")
+            opening = asyncio.create_task(self._open(chat, prepared), name="adk-stream open live")
             self._opening[chat.key] = opening
             opening.add_done_callback(lambda _: self._opening.pop(chat.key))
         return await asyncio.shield(opening)
 
-    async def _open(self, chat: Chat, prepared: Prepared, style: ClientStyle) -> LiveRun:
+    async def _open(self, chat: Chat, prepared: Prepared) -> LiveRun:
         model = live_model_of(chat.runner.agent)
         if model is not None and not has_live_mode(model):
             raise NoLiveMode
@@ -131,7 +154,6 @@ class LiveChats:
         )
         context = self._segments.context(chat, leased, self)
         live = self._runs[chat.key] = LiveRun(context, self._gate, options, self._listeners[chat.key])
-        live.spoken_style = style
         self._leases.put(chat.key, live)
         live.start()
         return live

@@ -138,6 +138,7 @@ class ChatService:
         if turn.again is not None:
             raise MalformedRequest("In a live session nothing can be said again. Send it as a new message.")
         self._live.listen(chat.key, by)
+        self._live.let_speak(chat.key, by)
         return Reading(await self._live.say(chat, turn, prepared, by))
 
     async def open_live_voice(self, caller: Caller, chat_id: str, by: LiveListener, style: ClientStyle) -> LiveVoice:
@@ -157,6 +158,7 @@ class ChatService:
     def listen(self, user: str, chat_id: str, listener: LiveListener) -> None:
         """A live session goes on as long as somebody listens."""
         self._live.listen(self._key(user, chat_id), listener)
+        self._live.let_speak(self._key(user, chat_id), listener)
 
     def unlisten(self, user: str, chat_id: str, listener: LiveListener) -> None:
         self._live.unlisten(self._key(user, chat_id), listener)
@@ -175,6 +177,7 @@ class ChatService:
     async def stop(self, user: str, chat_id: str) -> None:
         """End what runs in this chat, if anything does. When this returns, the next turn may come."""
         run = self._leases.get(self._key(user, chat_id))
+        self._live.silence(self._key(user, chat_id))
         if run is not None:
             await run.stop()
 
@@ -221,6 +224,7 @@ class ChatService:
         chat = self._chat(user, chat_id)
         if await chat.load() is None:
             raise NotFound
+        self._live.silence(chat.key)
         leased = await self._leases.take_over(chat.key, _DELETE_S)
         if leased is None:
             raise RunActive

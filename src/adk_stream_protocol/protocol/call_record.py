@@ -118,13 +118,15 @@ class CallRecord(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """The lease of the run that executes the call."""
     result: Any = None
     version: int = 0
-    # Workers of older versions drop the next three fields when they move a call: nothing may depend on them.
+    # Workers of older versions drop the next four fields when they move a call: nothing may depend on them.
     message_id: str | None = None
     """The assistant's message that the call belongs to."""
     prepared: Any = None
     """What the application's `prepare` chose for the run."""
     asked_payload: Any = None
     """What the tool asks the person to fill in."""
+    is_nested: bool = False
+    """An agent that runs as a tool has made the call: only the run that it waits in can continue it."""
     delivered: bool | None = None
     """Whether ADK's session has the outcome, or does not need it any more; None if an older version made the record.
     No move changes it."""
@@ -271,6 +273,14 @@ def give_up(record: CallRecord, *, result: Any) -> CallRecord:
 def withdraw(record: CallRecord) -> CallRecord:
     """The model that made the call does not want it any more. A call that a run has taken goes on to its end."""
     return _moved(record, Move.WITHDRAW) if (record.state, Move.WITHDRAW) in TABLE else record
+
+
+def end_nested(record: CallRecord, *, reason: str, now: float) -> CallRecord:
+    """The run is over in which the call of a nested agent waited: nobody can continue it."""
+    if not record.is_nested or record.is_final:
+        return record
+    ended = refuse(record, reason=reason, now=now)
+    return give_up(ended, result={"response": {"error": f"Not run: {reason}."}, "state": {}})
 
 
 def _is_late(record: CallRecord, now: float) -> bool:

@@ -8,6 +8,7 @@ that needs a record runs.
 - unanswerable.py: calls that nobody can answer.
 """
 
+import asyncio
 import copy
 import logging
 from typing import Any
@@ -131,6 +132,7 @@ class ApprovalGate(BasePlugin):
             key=key,
             tool=tool,
             arguments={},
+            is_nested=chat != leased.key,
         )
         self._calls[tool_context] = call
         return call
@@ -155,6 +157,7 @@ class ApprovalGate(BasePlugin):
             return {"error": STORE_DOWN}
         if instead is None:
             call.leased.begin(call.key)
+            live_gate.notify_begun(call, tool_context)
         return instead
 
     async def _before(
@@ -195,8 +198,9 @@ class ApprovalGate(BasePlugin):
         response = result if replaced is None else replaced
         is_left = tool.is_long_running and not response
         call.leased.end(call.key, has_result=not is_left)
-        if call.leased.live_observer is not None and not is_left:
-            call.leased.live_observer.settled(call.key, response)
+        observer = call.leased.live_observer
+        if observer is not None and not is_left and observer.settled(call.key, response):
+            raise asyncio.CancelledError  # the model that called the tool is gone
         return replaced
 
     async def _after(

@@ -60,6 +60,8 @@ class GatedCall:
     tool: BaseTool
     arguments: dict[str, Any]
     """As the model gave them and the person sees them. Callbacks after the gate may change what the tool gets."""
+    is_nested: bool = False
+    """It is made by an agent that runs as a tool."""
     is_started: bool = False
 
     @property
@@ -123,6 +125,7 @@ class GatedCall:
                 browser_deadline=None if browser_s is None else now + browser_s,
                 message_id=self.leased.message_id,
                 prepared=self.leased.prepared,
+                is_nested=self.is_nested,
                 delivered=False,
                 **about,
             )

@@ -3,6 +3,8 @@
 ADK would refuse a call that needs a confirmation, and never come back to it.
 """
 
+import asyncio
+import inspect
 from typing import Any
 
 from google.adk.tools import ToolContext
@@ -13,7 +15,7 @@ from .gate_steps import new_approval_id, record_failure, record_result, take_up,
 from .gated_call import NOT_APPROVED, STORE_DOWN, GatedCall
 from .outcomes import as_response, ended_response
 from .unanswerable import withdraw_question
-from .waiting import is_own, outer_call, wait_for_answer
+from .waiting import is_own, outer_call, runs_beside, wait_for_answer
 
 
 async def ask_if_needed(call: GatedCall, arguments: dict[str, Any], tool_context: ToolContext) -> dict[str, Any] | None:
@@ -33,6 +35,20 @@ async def ask_if_needed(call: GatedCall, arguments: dict[str, Any], tool_context
     return await _take_up_when_approved(call, tool_context)
 
 
+def notify_begun(call: GatedCall, tool_context: ToolContext) -> None:
+    """A tool that runs beside the conversation is taken out of ADK's list: ADK cancels what is there when the agent's
+    run ends, and a tool that has begun may be paying."""
+    observer = call.leased.live_observer
+    if observer is None:
+        return
+    streams = inspect.isasyncgenfunction(getattr(call.tool, "func", None))
+    task = asyncio.current_task() if runs_beside(call.tool) and not streams else None
+    if task is not None and is_own(call.leased, tool_context):
+        context = tool_context._invocation_context  # pyright: ignore[reportPrivateUsage]
+        (context._active_background_tools or {}).pop(call.key.call_id, None)  # pyright: ignore[reportPrivateUsage]
+    observer.began(call.key, task)
+
+
 async def run_again(call: GatedCall, tool_args: dict[str, Any], tool_context: ToolContext) -> dict[str, Any]:
     """After a tool has asked for approval itself: wait for the person, and run the tool again, since ADK will not."""
     withdraw_question(tool_context)
@@ -40,6 +56,7 @@ async def run_again(call: GatedCall, tool_args: dict[str, Any], tool_context: To
         refusal = await _take_up_when_approved(call, tool_context)
         if refusal is not None:
             return refusal
+        notify_begun(call, tool_context)
         result = await call.tool.run_async(args=tool_args, tool_context=tool_context)
     except StoreUnavailable:
         return {"error": STORE_DOWN}

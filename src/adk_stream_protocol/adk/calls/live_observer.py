@@ -1,5 +1,6 @@
 """What the gate notifies a live run of."""
 
+import asyncio
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -21,6 +22,10 @@ class LiveObserver(Protocol):
         """ADK is about to store and emit an event."""
         ...
 
+    def began(self, call: CallKey, beside: "asyncio.Task[Any] | None") -> None:
+        """A tool runs. `beside`: its task, if ADK reads from the model meanwhile."""
+        ...
+
     def waits(self, call: CallKey, tool: BaseTool, nested_in: "NestedCall | None", *, blocks: bool) -> None:
         """A call waits for its answer. `blocks`: ADK does not read from the model meanwhile."""
         ...
@@ -33,8 +38,13 @@ class LiveObserver(Protocol):
         """A call that waited has its answer, or needs none any more."""
         ...
 
-    def settled(self, call: CallKey, response: Any) -> None:
-        """A tool has ended. ADK emits its response only when all calls of its message have ended."""
+    def abandoned(self, call: CallKey) -> None:
+        """ADK has given up a call that waited. It stays pending, for another run."""
+        ...
+
+    def settled(self, call: CallKey, response: Any) -> bool:
+        """A tool has ended. ADK emits its response only when all calls of its message have ended. Returns whether ADK
+        has given the tool up: then it must not get the response."""
         ...
 
     async def news(self, timeout_s: float) -> None:

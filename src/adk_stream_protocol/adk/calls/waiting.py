@@ -41,10 +41,14 @@ async def wait_for_answer(call: GatedCall, tool_context: ToolContext) -> CallRec
                 snapshot = await store.read(leased.key, key)
                 found = snapshot.find(key)
                 if found is None:
+                    if is_notified:
+                        observer.goes_on(key)
                     return None
                 found = await _end_if_over(call, found, snapshot.now, may_be_withdrawn=nested is None)
                 leased.records[key] = found
                 if found.is_answered and not observer.is_ending:
+                    if is_notified:
+                        observer.goes_on(key)
                     return found
                 deadline = found.deadline if found.state is State.PENDING else found.browser_deadline
                 if deadline is not None:
@@ -53,11 +57,12 @@ async def wait_for_answer(call: GatedCall, tool_context: ToolContext) -> CallRec
                 logger.error("whether call %s is answered cannot be read", key.call_id)
             if not is_notified:
                 is_notified = True
-                observer.waits(key, call.tool, nested, blocks=not _is_non_blocking(call.tool))
+                observer.waits(key, call.tool, nested, blocks=not runs_beside(call.tool))
             await observer.news(patience_s)
-    finally:
+    except BaseException:
         if is_notified:
-            observer.goes_on(key)
+            observer.abandoned(key)
+        raise
 
 
 async def _end_if_over(call: GatedCall, found: CallRecord, now: float, *, may_be_withdrawn: bool) -> CallRecord:
@@ -79,7 +84,7 @@ def is_own(leased: LeasedChat, tool_context: ToolContext) -> bool:
     return call_keys(tool_context)[0] == leased.key
 
 
-def _is_non_blocking(tool: BaseTool) -> bool:
+def runs_beside(tool: BaseTool) -> bool:
     """Whether ADK runs the tool beside the conversation, in live mode."""
     if tool.behavior is not None:
         return tool.behavior is types.Behavior.NON_BLOCKING

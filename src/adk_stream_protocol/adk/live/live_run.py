@@ -6,7 +6,7 @@ when the model ends it. Calls that wait for an answer then stay what they are, a
 
 import asyncio
 import logging
-from collections.abc import Coroutine, Sequence
+from collections.abc import Sequence
 from collections.abc import Set as AbstractSet
 from contextlib import aclosing
 from dataclasses import dataclass, replace
@@ -18,12 +18,12 @@ from google.adk.events import Event
 from google.genai import types
 
 from ...chunk_log import ChunkLog
-from ...errors import RunActive, StoreUnavailable
+from ...errors import RunActive
+from ...protocol import live_facts as facts
 from ...protocol.call_record import CallKey
 from ...protocol.messages import ClientStyle
-from ..calls.delivery import leave_calls_pending, refuse_call, withdraw_call
+from ..calls.delivery import leave_calls_pending, refuse_call
 from ..calls.gate import ApprovalGate
-from ..calls.resumption import answer_event, response_part
 from ..failures import LOST_MODEL, public_failure_text
 from ..live_listener import LiveListener
 from ..run import LEASE_LOST, RESTARTING, AnsweredCalls, RunContext
@@ -33,17 +33,14 @@ from ..session import MessageIds
 from ..translate.translators import Translators
 from .input_queue import LiveInput
 from .live_message import LiveMessage
-from .live_segments import LiveSegments
+from .live_segments import LiveSegments, SessionEnd
 from .model_watch import ModelWatch, current_watch, watch_models
 
 logger = logging.getLogger(__name__)
 
-SUPERSEDED = "superseded: the user wrote something else instead"
-STOPPED_BY_USER = "the user stopped the session"
 ENDED = "the session has ended"
 
 _TICK_S = 1
-_LOST_ANSWER = "The connection to the model was lost during this answer. Send your message again."
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,7 +50,7 @@ class LiveOptions:
     run_config: RunConfig
     translators: Translators
     shown: MessageIds
-    """How answers are shown that nobody asked for in writing."""
+    """How answers are shown that nobody asked for in writing, but for `LiveRun.spoken_style`."""
 
 
 class LiveRun:
@@ -69,20 +66,16 @@ class LiveRun:
         self.ended = asyncio.Event()
         self.leased = context.leased
         self.spoken_style = ClientStyle()
-        """Of the client that speaks."""
+        """Of the client that spoke or wrote last."""
         self._context = context
         self._gate = gate
         self._options = options
         self._listeners = listeners
-        self._segments = LiveSegments(context.chat, context.leased.records, self._new_message, listeners)
-        self._deferred: list[tuple[types.Content, dict[str, Any] | None]] = []
+        self._segments = LiveSegments(context, self.input, self._new_message, listeners)
         self._task: asyncio.Task[None] | None = None
         self._ending: asyncio.Task[None] | None = None
-        self._ended_by: str | None = None
-        self._failure: str | None = None
         self._invocation_id = ""
         self._models = ModelWatch(context.limits, self)
-        self._background: set[asyncio.Task[None]] = set()
         self._heard_at = self._watched_at = asyncio.get_running_loop().time()
         self._timer: asyncio.TimerHandle | None = None
         self._grace: asyncio.TimerHandle | None = None
@@ -90,26 +83,29 @@ class LiveRun:
     # -- clients ------------------------------------------------------------------------------------------------------
 
     def start(self) -> None:
-        self.input.on_response = self._send_deferred
+        self.input.on_response = self._result_sent
         self._task = asyncio.create_task(self._drive(), name=f"adk-stream live {self._context.chat.chat_id}")
         self._timer = asyncio.get_running_loop().call_later(_TICK_S, self._watch)
         self.watch_listeners()
+
+    def _result_sent(self) -> None:
+        self._segments.feed(facts.ResultSent())
 
     def watch_listeners(self) -> None:
         """Somebody has come, or gone."""
         if self._grace is not None:
             self._grace.cancel()
             self._grace = None
-        self._segments.tell_untold()
+        self._segments.feed(facts.Attached() if self._listeners else facts.Left())
         if not self._listeners and not self.is_ending:
             self._grace = asyncio.get_running_loop().call_later(self._context.limits.live_grace_s, self._nobody_listens)
 
     def _nobody_listens(self) -> None:
-        if self._segments.is_at_work:  # it may be paying: let it finish
+        if self._segments.turns.is_at_work:  # it may be paying: let it finish
             self._grace = asyncio.get_running_loop().call_later(_TICK_S, self._nobody_listens)
             return
         if self.log is not None:
-            self._ended_by = "stop"
+            self._segments.end.by = "stop"
         self._cancel()
 
     @property
@@ -131,25 +127,10 @@ class LiveRun:
         """The user writes. Calls that ADK waits for are refused by that: it would hear nothing before they end."""
         if self.log is not None or self.is_ending:
             raise RunActive
-        blocked = [other for other in self._segments.messages.values() if other.is_blocked]
-        self._segments.adopt(message)
-        self._segments.turns.say(message)
-        log = message.open(self.leased.records)
-        try:
-            for call in [call for other in blocked for call, blocks in other.waiting.items() if blocks]:
-                await self._refuse(call, SUPERSEDED)
-        except BaseException:
-            message.close(message.translator.abort(records=self.leased.records))
-            raise
-        for other in blocked:
-            other.is_superseded = True
-        if any(other.is_blocked for other in blocked):
-            self._deferred.append((content, state_delta))  # the model is to hear first what became of its calls
-            self._segments.tell_news()
-        else:
-            self.input.say(content, state_delta)
-        self._segments.tell_turn(message, by)
-        return log
+        await self._segments.write(message, (content, state_delta), by)
+        if message.last_log is None:
+            raise RunActive  # the session has ended meanwhile
+        return message.last_log
 
     @property
     def is_ending(self) -> bool:
@@ -162,7 +143,7 @@ class LiveRun:
 
     def interrupt(self) -> None:
         """The user has heard enough of this answer."""
-        self._segments.interrupt()
+        self._segments.feed(facts.InterruptedByUser())
 
     def hear(self, samples: bytes) -> None:
         self.input.send_voice(samples)
@@ -174,38 +155,11 @@ class LiveRun:
         self.input.send_activity_end()
 
     def accepts(self, calls: frozenset[CallKey]) -> bool:
-        messages = self._segments.messages.values()
-        return not self.is_ending and any(call in message.calls for message in messages for call in calls)
+        return not self.is_ending and self._segments.turns.find_message(calls) is not None
 
     async def continue_message(self, answered: AnsweredCalls) -> ChunkLog | None:
-        message = self._segments.messages.get(answered.message_id)
-        if message is None or self.is_ending or not any(call in message.calls for call in answered.calls):
-            return None
-        self._segments.records.update(answered.records)
-        for call in [call for call in message.waiting if self._segments.is_answered(call)]:
-            del message.waiting[call]
-        under_way = [call for call in answered.calls if call in message.calls]  # the others have their results
-        log = message.log or message.open(self.leased.records, under_way, answered.known_outputs, answered.start_id)
-        self._segments.tell_turn(message, answered.by)
-        self._segments.turns.resume(message)
-        for call in [call for call in answered.calls if call in self._segments.left_to_client]:
-            if self._segments.is_answered(call):
-                await self._deliver(message, call)
-        self._segments.end_if_it_waits(message)
-        self._segments.tell_news()
-        return log
-
-    async def _deliver(self, message: LiveMessage, call: CallKey) -> None:
-        """The result of a call that ADK has given out of its hands: it neither waits for it nor stores it."""
-        self._segments.left_to_client.discard(call)
-        made_by = message.calls.pop(call)
-        part = response_part(self._segments.records[call])
-        event = answer_event(made_by, [part], message.ids())
-        if self._segments.session is not None:
-            await self._context.chat.runner.session_service.append_event(self._segments.session, event)
-        message.write(message.translator.feed(event, records=self.leased.records))
-        self.leased.store_result(call)
-        self.input.send_content(types.Content(role="user", parts=[part]))
+        message = await self._segments.answer(answered) if not self.is_ending else None
+        return message.last_log if message is not None else None
 
     asked_by: MessageIds | None = None
     answered: frozenset[CallKey] = frozenset()
@@ -220,21 +174,13 @@ class LiveRun:
         translator = self._options.translators.new(self._context.chat, shown, style.sdk_version)
         return LiveMessage(translator, shown=shown)
 
-    async def _refuse(self, call: CallKey, reason: str) -> None:
-        await refuse_call(self._context.store, self.leased.key, call, reason)
-
     async def stop(self) -> None:
         """End the session: model, tools, stream. What waits is refused."""
         if self._task is None or self.ended.is_set():
             return
-        self._ended_by = "stop"
-        for message in list(self._segments.messages.values()):
-            for call in list(message.waiting):
-                try:
-                    await self._refuse(call, STOPPED_BY_USER)
-                except StoreUnavailable:  # then it stays pending, and nothing runs without the record
-                    logger.error("a call that was stopped is still pending")
-        self._segments.tell_news()
+        self._segments.end.by = "stop"
+        await self._segments.feed(facts.Stopped())
+        self._segments.cancel_beside()
         self.input.close()
         await asyncio.wait([self._task], timeout=_STOP_GRACE_S)
         self._cancel()
@@ -250,17 +196,20 @@ class LiveRun:
     async def drain(self) -> None:
         """The server goes. Tools that have begun come to their ends; what waits for an answer goes on waiting."""
         self.leased.begins_nothing = True
+        self._segments.feed(facts.Shutdown())
         await self.leased.until_tools_end(self._context.limits.drain_s)
         await self._leave_calls("restart", RESTARTING)
 
     async def lose_lease(self) -> None:
         """Somebody else has the chat by now: nothing more is written into it."""
         self.leased.begins_nothing = self.leased.is_lost = True
+        self._segments.feed(facts.LeaseLost())
+        self._segments.cancel_beside()
         await self._leave_calls("failure", LEASE_LOST)
 
     async def _leave_calls(self, ended_by: str, failure: str) -> None:
         self.leased.leaves_calls = True
-        self._ended_by, self._failure = ended_by, failure
+        self._segments.end = SessionEnd(ended_by, failure)
         self._cancel()
         if self._task is not None:
             await asyncio.wait([self._task], timeout=_STOP_GRACE_S)
@@ -268,8 +217,7 @@ class LiveRun:
 
     def log_of(self, message_id: str) -> ChunkLog | None:
         """The last segment of a message."""
-        message = self._segments.messages.get(message_id)
-        return message.last_log if message is not None else None
+        return self.last_logs().get(message_id)
 
     def last_logs(self) -> dict[str, ChunkLog]:
         """Of all its messages, by their ids."""
@@ -278,7 +226,7 @@ class LiveRun:
 
     async def end_if_idle(self) -> None:
         """Make room for request mode, unless something is being told."""
-        if self.log is None and not self._segments.is_at_work:
+        if self.log is None and not self._segments.turns.is_at_work:
             self._cancel()
             await self.ended.wait()
 
@@ -306,9 +254,19 @@ class LiveRun:
             pass  # by ourselves: nobody else has this task
         except Exception as error:
             log_failure(error, self._context.chat.chat_id)
-            self._ended_by, self._failure = "failure", public_failure_text(error)
+            self._segments.end = SessionEnd("failure", public_failure_text(error))
         finally:
+            await self._finish_beside()
             await self._end()
+
+    async def _finish_beside(self) -> None:
+        """Tools that run beside the conversation come to their ends, unless the user has stopped them: ADK has given
+        them up."""
+        self._segments.is_ending = True
+        self._segments.feed(facts.HandedOver())
+        if self._segments.end.by != "stop" and not self.leased.is_lost:
+            await self._segments.finish_beside(self._context.limits.drain_s)
+        self._segments.cancel_beside()
 
     async def _consume(self) -> None:
         events = self._context.chat.runner.run_live(
@@ -326,15 +284,15 @@ class LiveRun:
                         self.leased.store_result(CallKey(event.invocation_id, response.id or ""))
                 await self._segments.take(event)
                 if self.log is not None and self.log.size_bytes > self._context.limits.max_log_bytes:
-                    self._ended_by = "size"
+                    self._segments.end.by = "size"
                     self._cancel()
 
-    # -- what the model's connections report ---------------------------------------------------------------------------
+    # -- what the model's connections report --------------------------------------------------------------------------
 
     @property
     def failure(self) -> str | None:
         """What clients are told if the session has failed."""
-        return self._failure if self._ended_by == "failure" else None
+        return self._segments.end.failure if self._segments.end.by == "failure" else None
 
     @property
     def has_spoken(self) -> bool:
@@ -342,48 +300,21 @@ class LiveRun:
         return self._models.has_spoken
 
     def withdrawn(self, call_ids: Sequence[str]) -> None:
-        """The model took calls back. Those that wait inside ADK see it for themselves."""
-        self.leased.withdrawn.update(call_ids)
-        for call in [call for call in self._segments.left_to_client if call.call_id in call_ids]:
-            self._in_background(withdraw_call(self._context.store, self.leased, call))
-        self._segments.tell_news()
+        self.leased.withdrawn.update(call_ids)  # also for the gate, which may not have seen the call yet
+        self._segments.feed(facts.Withdrawn(tuple(CallKey(self._invocation_id, call_id) for call_id in call_ids)))
 
-    def answer_lost(self) -> None:
-        """The connection was lost in the middle of an answer, and the service does not go on with it."""
-        message = self._segments.open_message
-        if message is not None and not message.is_at_work and not message.waiting:
-            self._in_background(self._give_up(message))
+    def connection_lost(self) -> None:
+        self._segments.feed(facts.ConnectionLost())
 
-    async def _give_up(self, message: LiveMessage) -> None:
-        ids = replace(message.ids(), ended_by="failure", failure=_LOST_ANSWER)
-        self._segments.turns.give_up(message)
-        message.close(message.translator.end(self.leased.records, "failure", _LOST_ANSWER))
-        for event in unfinished_events(message.translator, ids, self._invocation_id, self._context.chat.root_author):
-            if self._segments.session is not None:
-                await self._context.chat.runner.session_service.append_event(self._segments.session, event)
-
-    def _in_background(self, work: Coroutine[Any, Any, None]) -> None:
-        async def logged() -> None:
-            try:
-                await work
-            except Exception as error:  # whatever a store raises
-                log_failure(error, self._context.chat.chat_id)
-
-        task = asyncio.create_task(logged(), name=f"adk-stream live {self._context.chat.chat_id}")
-        self._background.add(task)
-        task.add_done_callback(self._background.discard)
-
-    def _send_deferred(self) -> None:
-        deferred, self._deferred = self._deferred, []
-        for content, state_delta in deferred:
-            self.input.say(content, state_delta)
+    def said_again(self) -> None:
+        self._segments.feed(facts.SaidAgain())
 
     # -- the end ------------------------------------------------------------------------------------------------------
 
     def _watch(self) -> None:
         """ADK tells nobody when its sender has died."""
-        message, now = self._segments.open_message, asyncio.get_running_loop().time()
-        if message is None or message.is_at_work or message.waiting:
+        message, now = self._segments.turns.open_message, asyncio.get_running_loop().time()
+        if message is None or message.calls:
             self._heard_at = now
         was_blocked = now - self._watched_at > 2 * _TICK_S  # what came in meanwhile is heard first
         self._watched_at = now
@@ -391,7 +322,7 @@ class LiveRun:
         is_stuck = self.input.untaken_s() > self._context.limits.send_timeout_s
         if (is_silent or is_stuck) and not was_blocked:
             logger.error("live session %s lost its model", self._context.chat.chat_id)
-            self._ended_by, self._failure = "failure", LOST_MODEL
+            self._segments.end = SessionEnd("failure", LOST_MODEL)
             self._cancel()
         elif not self.is_ending:
             self._timer = asyncio.get_running_loop().call_later(_TICK_S, self._watch)
@@ -407,24 +338,20 @@ class LiveRun:
         for timer in (self._timer, self._grace):
             if timer is not None:
                 timer.cancel()
-        self._models.stop()
+        await self._segments.close()
         try:
-            if self._background:
-                await asyncio.wait(self._background)
             if not self.leased.is_lost:
                 await self._keep_what_was_said()
                 if self._options.run_config.get_session_config is None:
                     self.leased.begun = self._segments.session
                 for call in self._segments.announced:  # nobody can go on with those
-                    await self._refuse(call, ENDED)
+                    await refuse_call(self._context.store, self.leased.key, call, ENDED)
                 await leave_calls_pending(self._context.store, self._context.chat, self.leased)
         except Exception as error:  # the session is gone or busy: the stream must end all the same
             log_failure(error, self._context.chat.chat_id)
         finally:
             await self._context.owner.run_ended(self)  # before the last chunk: a client may send its next turn at once
-            for message in self._segments.messages.values():
-                if message.log is not None:
-                    message.close(message.translator.end(self.leased.records, self._ended_by, self._failure))
+            await self._segments.feed(facts.Over())
             self.ended.set()
 
     async def _keep_what_was_said(self) -> None:
@@ -434,7 +361,7 @@ class LiveRun:
         events: list[Event] = []
         for message in self._segments.messages.values():
             if message.log is not None:
-                ids = replace(message.ids(), ended_by=self._ended_by, failure=self._failure)
+                ids = replace(message.ids(), ended_by=self._segments.end.by, failure=self._segments.end.failure)
                 events += unfinished_events(
                     message.translator, ids, self._invocation_id, self._context.chat.root_author
                 )

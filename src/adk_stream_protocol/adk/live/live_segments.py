@@ -1,10 +1,14 @@
-"""The messages and segments of a live session: what ADK's events and the gate say, as clients are to read it."""
+"""The live table at work: what ADK, the gate and clients tell it, and how its effects are carried out.
+
+Nothing is decided here: see protocol/live_turns.py.
+"""
 
 import asyncio
-import re
-from collections.abc import Callable
+import logging
+from collections.abc import Awaitable, Callable, Coroutine
 from collections.abc import Set as AbstractSet
 from contextlib import suppress
+from dataclasses import dataclass, replace
 from typing import Any
 
 from google.adk.events import Event
@@ -12,308 +16,357 @@ from google.adk.sessions import Session
 from google.adk.tools import BaseTool
 from google.genai import types
 
-from ...protocol.call_record import CallKey, CallRecord
-from ...protocol.chunks import Data
-from ...protocol.frames import encode_audio
-from ..calls.waiting import NestedCall
-from ..event_parts import CONTROL_FLOW, is_said
+from ...errors import StoreUnavailable
+from ...protocol import live_effects as effects
+from ...protocol import live_facts as facts
+from ...protocol.call_record import CallKey
+from ...protocol.live_effects import Effect, End
+from ...protocol.live_facts import Fact
+from ...protocol.live_turns import LiveTurns
+from ..calls.delivery import refuse_call, withdraw_call
+from ..calls.live_observer import NestedCall
+from ..calls.resumption import answer_event, response_part
 from ..live_listener import LiveListener
-from ..session import Chat
-from .live_message import LiveMessage, result_event
-from .live_turns import LiveTurns, Routed
+from ..run import AnsweredCalls, RunContext
+from ..run_end import unfinished_events
+from .effect_queue import Cause, EffectQueue
+from .input_queue import LiveInput
+from .live_message import LiveMessage
+from .live_writer import Files, LiveWriter, announced_event, result_event
+from .model_events import is_all_voice, read_event, shown_calls
 
-_QUIET_S = 1  # of a model that is free to talk on while somebody is asked
-_SILENT_S = 30  # of a model that has a tool's result and ended only the turn in which it called it
-_RATE = re.compile(r"rate=(\d+)")
-_NOWHERE = Routed(None)
-_SILENCE = Event(author="model")
+logger = logging.getLogger(__name__)
+
+_LOST_ANSWER = "The connection to the model was lost during this answer. Send your message again."
+_RETRY_S = 1
 _INTERRUPTION = Event(author="model", interrupted=True)
+_UNCAUSED = Cause()
+
+Words = tuple[types.Content, dict[str, Any] | None]
+
+
+@dataclass
+class SessionEnd:
+    """How the session ends."""
+
+    by: str | None = None
+    failure: str | None = None
 
 
 class LiveSegments:
+    """
+    | About | Attributes |
+    |---|---|
+    | the chat | `_context`, `_writer`, `_input`, `session` |
+    | the table | `turns`, `_effects`, `_timers`, `_belongs` |
+    | messages | `messages`, `_new_message`, `_words`, `_emitting` |
+    | calls | `records`, `announced`, `_made_by`, `_nested`, `_beside`, `_news` |
+    | the end | `is_ending`, `end`, `_work` |
+    """
+
     def __init__(
         self,
-        chat: Chat,
-        records: dict[CallKey, CallRecord],
+        context: RunContext,
+        live_input: LiveInput,
         new_message: Callable[[], LiveMessage],
         listeners: AbstractSet[LiveListener],
     ) -> None:
+        self.turns = LiveTurns(context.limits.live_resume_s)
         self.messages: dict[str, LiveMessage] = {}
-        self.turns = LiveTurns(new_message)
-        self.records = records
-        """What is known of the calls."""
-        self.left_to_client: set[CallKey] = set()
-        """Those that ADK waits for no more."""
+        self.records = context.leased.records
         self.announced: dict[CallKey, Event] = {}
-        """Those of agents that run as tools: the session has no events of them."""
+        """Calls of agents that run as tools: the session has no events of them."""
         self.is_ending = False
+        self.end = SessionEnd()
         self.session: Session | None = None
         """The one that ADK appends to: no other may be, while it does."""
-        self._chat = chat
-        self._listeners = listeners
-        self._routed: dict[str, Routed] = {}
-        self._outer: dict[CallKey, CallKey] = {}
+        self._context = context
+        self._input = live_input
+        self._writer = LiveWriter(context.chat.chat_id, self.records, listeners)
+        self._new_message = new_message
+        self._effects = EffectQueue(self._act)
+        self._timers: dict[str, asyncio.TimerHandle] = {}
+        self._belongs: effects.Belongs | None = None
+        self._words: dict[str, Words] = {}
+        self._emitting: dict[str, tuple[Event, Files]] = {}
+        self._made_by: dict[CallKey, Event] = {}
+        self._nested: dict[CallKey, tuple[BaseTool, NestedCall]] = {}
+        self._beside: dict[CallKey, asyncio.Task[Any]] = {}
         self._news = asyncio.Event()
-        self._untold: LiveMessage | None = None
+        self._work: set[asyncio.Task[None]] = set()
 
     @property
     def open_message(self) -> LiveMessage | None:
-        if self.turns.current is not None and self.turns.current.log is not None:
-            return self.turns.current
-        return next((message for message in self.messages.values() if message.log is not None), None)
+        message = self.turns.open_message
+        return self._message(message.name) if message is not None else None
 
-    @property
-    def is_at_work(self) -> bool:
-        """Whether a tool is."""
-        return any(message.is_at_work for message in self.messages.values())
+    def feed(self, fact: Fact, cause: Cause = _UNCAUSED) -> "asyncio.Future[None]":
+        return self._effects.put(self.turns.receive(fact), cause)
 
-    def adopt(self, message: LiveMessage) -> None:
-        if message.message_id not in self.messages:
-            done = [id for id, old in self.messages.items() if not old.calls and old.log is None]
-            for id in done[:-1]:  # the newest may still be asked for by a client that was away
-                del self.messages[id]
-            self.messages[message.message_id] = message
+    def _message(self, name: str) -> LiveMessage:
+        if name not in self.messages:
+            self.messages[name] = self._new_message()
+        return self.messages[name]
 
-    def is_answered(self, call: CallKey) -> bool:
+    # -- what clients do ----------------------------------------------------------------------------------------------
+
+    async def write(self, message: LiveMessage, words: Words, by: LiveListener) -> None:
+        name = message.message_id
+        self.messages[name], self._words[name] = message, words
+        try:
+            await self.feed(facts.Wrote(name), Cause(by=by, raises=True))
+        except BaseException:
+            await self.feed(facts.NotSent(name))
+            raise
+
+    async def answer(self, answered: AnsweredCalls) -> LiveMessage | None:
+        """The message that goes on; None if this session does not wait for these answers."""
+        name = self.turns.find_message(answered.calls)
+        if name is None or self._message(name).message_id != answered.message_id:
+            return None
+        self.records.update(answered.records)
+        calls = self.turns.calls_of(name)
+        known = frozenset(call for call in answered.calls if call in calls)  # the others have their results
+        done = frozenset(call for call in calls if self._is_answered(call))
+        await self.feed(facts.Answered(known, done), Cause(by=answered.by, answered=answered))
+        return self._message(name)
+
+    def _is_answered(self, call: CallKey) -> bool:
         found = self.records.get(call)
         return found is not None and found.is_answered
-
-    def interrupt(self) -> None:
-        """The user has heard enough of this answer."""
-        for listener in self._listeners:  # a voice may still be playing whose words are complete
-            listener.audio_clear(self._chat.chat_id)
-        message = self.turns.current
-        if message is not None and message.log is not None and not message.is_at_work:
-            message.is_unwanted = True
-            message.write(message.translator.feed(_INTERRUPTION, records=self.records))
-            self.finish(message)
 
     # -- what the gate tells ------------------------------------------------------------------------------------------
 
     def route(self, event: Event, session: Session) -> None:
         """Before the event is stored: it is given its place in our messages."""
         self.session = session
-        routed = self.turns.route(event)
-        self._routed[event.id] = routed
+        self.feed(facts.Came(read_event(event)))
+        belongs, self._belongs = self._belongs, None
         # Voice alone is not stored, and comes fifty times a second.
-        if routed.message is not None and not _is_all_voice(event):
-            ids = routed.message.ids(self.turns.step)
+        if belongs is not None and belongs.message is not None and not is_all_voice(event):
+            ids = self._message(belongs.message).ids(belongs.step)
             event.custom_metadata = {**(event.custom_metadata or {}), **ids.metadata()}
-        if not self._has_sub_agents:
+        if not getattr(self._context.chat.runner.agent, "sub_agents", None):
             # ADK would tell the agent's own words to it later as those of somebody else.
             event.live_session_id = None
 
-    @property
-    def _has_sub_agents(self) -> bool:
-        return bool(getattr(self._chat.runner.agent, "sub_agents", None))
+    def began(self, call: CallKey, beside: asyncio.Task[Any] | None) -> None:
+        if beside is not None:
+            self._beside[call] = beside
+        self.feed(facts.Began(call, beside=beside is not None))
 
     def waits(self, call: CallKey, tool: BaseTool, nested_in: NestedCall | None, *, blocks: bool) -> None:
-        message = self.turns.owner_of(nested_in.outer if nested_in else call) or self.turns.current
-        if message is None:
-            return
         if nested_in is not None:
-            self._announce(message, call, tool, nested_in)
-            self._outer[call] = nested_in.outer
-        message.waiting[call] = blocks
-        self._let_agents_wait(message)
-        self.end_if_it_waits(message)
+            self._nested[call] = tool, nested_in
+        owner = self.turns.find_message(frozenset({call}))
+        is_asked = owner is not None and self._message(owner).translator.call_parts.has_asked(call, self.records)
+        outer = nested_in.outer if nested_in is not None else None
+        self.feed(facts.Waits(call, blocks=blocks, outer=outer, is_asked=is_asked))
 
     def left(self, call: CallKey) -> None:
-        message = self.turns.owner_of(call)
-        if message is not None:
-            self.left_to_client.add(call)
-            message.waiting[call] = False
-            self.end_if_it_waits(message)
+        self.feed(facts.LeftToClient(call))
 
     def goes_on(self, call: CallKey) -> None:
-        for message in self.messages.values():
-            message.waiting.pop(call, None)
-            self._let_agents_wait(message)
+        self.feed(facts.GoesOn(call))
 
-    def _let_agents_wait(self, message: LiveMessage) -> None:
-        """An agent that runs as a tool waits as long as one of its calls does."""
-        agents = set(self._outer.values())
-        blocking = {call: blocks for call, blocks in message.waiting.items() if call not in agents}
-        message.waiting = dict(blocking)
-        for call, blocks in blocking.items():
-            outer = self._outer.get(call)
-            while outer is not None:
-                message.waiting[outer] = message.waiting.get(outer, False) or blocks
-                outer = self._outer.get(outer)
+    def abandoned(self, call: CallKey) -> None:
+        self.feed(facts.Abandoned(call))
 
-    def settled(self, call: CallKey, response: Any) -> None:
-        message = self.turns.owner_of(call)
-        if message is None:
-            return
-        if call in self._outer:  # no event of ADK's will tell
-            made_by = message.calls.pop(call, None)
-            if made_by is not None:
-                self._open_if_closed(message)
-                message.write(message.translator.feed(result_event(made_by, call, response), records=self.records))
-                self.end_if_it_waits(message)
-            return
-        message.ended[call] = response
-        if message.is_blocked:
-            self._open_if_closed(message)
-            self.end_if_it_waits(message)
+    def settled(self, call: CallKey, response: Any) -> bool:
+        self._beside.pop(call, None)
+        is_orphan = self.turns.is_orphan(call)
+        self.feed(facts.Settled(call, response))
+        return is_orphan
 
     async def news(self, timeout_s: float) -> None:
         with suppress(TimeoutError):
             await asyncio.wait_for(self._news.wait(), timeout_s)
 
-    def tell_news(self) -> None:
-        self._news.set()
-        self._news = asyncio.Event()
+    async def finish_beside(self, longest_s: float) -> None:
+        """Tools that run beside the conversation come to their ends: ADK has given them up."""
+        if self._beside:
+            await asyncio.wait(list(self._beside.values()), timeout=longest_s)
 
-    def _announce(self, message: LiveMessage, call: CallKey, tool: BaseTool, nested: NestedCall) -> None:
-        """A call of an agent that runs as a tool: the client hears of it because it is asked about it."""
-        made = types.FunctionCall(id=call.call_id, name=tool.name, args=nested.arguments)
-        event = Event(
-            author=nested.agent,
-            invocation_id=call.invocation_id,
-            content=types.Content(role="model", parts=[types.Part(function_call=made)]),
-            long_running_tool_ids={call.call_id} if tool.is_long_running else None,
-            custom_metadata=message.ids(self.turns.step).metadata(),
-        )
-        self.announced[call] = event
-        self.turns.adopt(call, message)
-        self._open_if_closed(message)
-        message.write(message.translator.delegate(nested.outer.call_id))
-        message.write(message.translator.feed(event, records=self.records))
-        message.calls[call] = event
+    def cancel_beside(self) -> None:
+        for task in self._beside.values():
+            task.cancel()
 
     # -- what the model says ------------------------------------------------------------------------------------------
 
     async def take(self, event: Event) -> None:
         """An event comes out of ADK."""
-        routed = self._routed.pop(event.id, _NOWHERE)
-        if routed.over_before is not None:
-            self.finish(routed.over_before)
-        message = routed.message
-        if message is None:
-            return
-        self.adopt(message)
-        message.event_count += 1
-        if _is_all_voice(event) and message.log is not None and not routed.is_over:
-            if not message.is_unwanted:
-                self._without_voice(message, event)
-            return
-        if event.input_transcription is not None:
-            is_final = bool(event.input_transcription.finished)
-            self._tell_transcript("user", message.user_message_id, message.heard, is_final=is_final)
-            return
-        if event.interrupted:
-            for listener in self._listeners:
-                listener.audio_clear(self._chat.chat_id)
-        is_result = bool(event.get_function_responses())
-        if is_said(event) and (is_result or not message.is_unwanted):
-            await self._tell(message, event)
-        elif message.log is not None:
-            message.write(message.translator.feed(event, records=self.records))
-        if routed.is_over or (is_result and message.is_superseded):
-            self.finish(message)
-        elif is_result and message is not self.turns.current and not message.is_blocked:
-            self._finish_after(_QUIET_S, message)  # the model is at something else
-        elif event.turn_complete:
-            self._finish_after(_SILENT_S, message)
-        self.end_if_it_waits(message)
+        files = await self._context.chat.files(event.actions.artifact_delta)
+        self._emitting[event.id] = event, files
+        for call in shown_calls(event):
+            self._made_by[CallKey(event.invocation_id, call.id or "")] = event
+        await self.feed(facts.Emitted(event.id))
+        del self._emitting[event.id]
+        for response in event.get_function_responses():
+            self._made_by.pop(CallKey(event.invocation_id, response.id or ""), None)
 
-    async def _tell(self, message: LiveMessage, event: Event) -> None:
-        if event.output_transcription is not None:
-            text, is_final = event.output_transcription.text or "", bool(event.output_transcription.finished)
-            whole = text if is_final else message.said_aloud + text
-            message.said_aloud = "" if is_final else whole
-            self._tell_transcript("assistant", message.message_id, whole, is_final=is_final)
-        self._open_if_closed(message)
-        event = self._without_voice(message, event)
-        files = await self._chat.files(event.actions.artifact_delta)
-        for call in event.get_function_calls():
-            if call.name not in CONTROL_FLOW:
-                message.calls[CallKey(event.invocation_id, call.id or "")] = event
-        message.write(message.translator.feed(event, files, records=self.records))
-        for answer in event.get_function_responses():
-            key = CallKey(event.invocation_id, answer.id or "")
-            for book in (message.calls, message.waiting, message.ended):
-                book.pop(key, None)
+    # -- effects ------------------------------------------------------------------------------------------------------
 
-    def _without_voice(self, message: LiveMessage, event: Event) -> Event:
-        parts = (event.content.parts if event.content else None) or []
-        voices = [part.inline_data for part in parts if part.inline_data and _is_voice(part.inline_data)]
-        if not voices:
-            return event
-        for voice in voices:
-            rate = _RATE.search(voice.mime_type or "")
-            self._tell_voice(message, voice.data or b"", int(rate[1]) if rate else 24_000)
-        if len(voices) == len(parts):
-            return _SILENCE
-        rest = [part for part in parts if not (part.inline_data and _is_voice(part.inline_data))]
-        content = types.Content(role="model", parts=rest)
-        return event.model_copy(update={"content": content})
+    def _act(self, effect: Effect, cause: Cause) -> Awaitable[Any] | None:
+        match effect:
+            case effects.Belongs():
+                self._belongs = effect
+            case effects.Open(name, answered):
+                self._open(name, answered, cause.answered)
+            case effects.Write(name, event_id, plays):
+                self._writer.write(self._message(name), *self._emitting[event_id], plays=plays)
+            case effects.Announce(name, call):
+                self._announce(self._message(name), call)
+            case effects.WriteResult(name, call, response):
+                self._write_result(self._message(name), call, response)
+            case effects.Close(name, end, at_work):
+                return self._close(self._message(name), end, at_work)
+            case effects.Forget(name):
+                self._forget(name)
+            case effects.Hear(name, event_id):
+                self._writer.hear(self._message(name), self._emitting[event_id][0])
+            case effects.Refuse(call, why):
+                return self._refuse(call, why, cause)
+            case effects.Withdraw(call):
+                self._in_background(withdraw_call(self._context.store, self._context.leased, call))
+            case effects.Deliver(name, call):
+                return self._deliver(self._message(name), call)
+            case effects.StoreResult(name, call, response):
+                return self._store_result(self._message(name), call, response)
+            case effects.Send(name):
+                self._input.say(*self._words.pop(name))
+            case effects.Wake():
+                self.wake()
+            case effects.StartTimer(timer, seconds):
+                self._start_timer(timer, seconds)
+            case effects.Notify(name):
+                self._writer.notify(self._message(name), cause.by)
+            case effects.ClearVoice():
+                self._writer.clear_voice()
+        return None
 
-    def _tell_voice(self, message: LiveMessage, samples: bytes, rate: int) -> None:
-        if message.is_interrupted:
-            return
-        for listener in self._listeners:
-            listener.audio(self._chat.chat_id, samples, rate)
-        if any(listener.wants_pcm for listener in self._listeners):
-            message.write([Data("data-pcm", {"rate": rate, "data": encode_audio(samples)}, transient=True)])
-
-    def _tell_transcript(self, role: str, message_id: str, text: str, *, is_final: bool) -> None:
-        for listener in self._listeners:
-            listener.transcript(self._chat.chat_id, role, message_id, text, is_final=is_final)
-
-    # -- segments -----------------------------------------------------------------------------------------------------
-
-    def _open_if_closed(self, message: LiveMessage) -> None:
-        if message.log is None:
-            message.open(self.records, [call for call in message.calls if self.is_answered(call)])
-            if not message.is_superseded:
-                self.tell_turn(message)
-
-    def tell_turn(self, message: LiveMessage, by: LiveListener | None = None) -> None:
-        for listener in self._listeners:
-            if listener is not by:
-                listener.turn(self._chat.chat_id, message.message_id, message.user_message_id)
-        self._untold = message if by is None and not self._listeners else None
-
-    def tell_untold(self) -> None:
-        """A turn began while nobody was there: whoever comes next is told."""
-        if self._untold is not None and self._listeners:
-            self.tell_turn(self._untold)
-
-    def end_if_it_waits(self, message: LiveMessage) -> None:
-        """A client sends nothing while its stream is open: to be answered, the segment must end."""
-        if message.log is None or not message.waiting or message.is_at_work:
-            return
-        if not message.waiting.keys() <= message.calls.keys():
-            return  # the gate is ahead: the client has not heard of the call yet
-        message.tell_ended(self.records)
-        if message.is_blocked:
-            self.finish(message)
+    def _open(self, name: str, answered: frozenset[CallKey], request: AnsweredCalls | None) -> None:
+        message = self._message(name)
+        if answered and request is not None:
+            message.open(self.records, answered, request.known_outputs, request.start_id)
         else:
-            self._finish_after(_QUIET_S, message)
+            message.open(self.records, [call for call in self.turns.calls_of(name) if self._is_answered(call)])
 
-    def finish(self, message: LiveMessage) -> None:
-        if message.log is not None:
-            for call in message.calls.keys() - message.waiting.keys():  # at work beside the conversation
-                message.translator.works_on(call.call_id)
-            message.close(message.translator.finish(records=self.records))
+    def _close(self, message: LiveMessage, end: End, at_work: frozenset[CallKey]) -> Awaitable[None] | None:
+        translator = message.translator
+        match end:
+            case End.RUN:
+                message.close(translator.end(self.records, self.end.by, self.end.failure))
+            case End.LOST:
+                message.close(translator.fail(_LOST_ANSWER, records=self.records))
+                return self._keep_lost(message)
+            case End.UNSENT:
+                message.close(translator.abort(records=self.records))
+            case End.FINISH | End.INTERRUPTED:
+                if end is End.INTERRUPTED:
+                    message.write(translator.feed(_INTERRUPTION, records=self.records))
+                for call in at_work:
+                    translator.works_on(call.call_id)
+                message.close(translator.finish(records=self.records))
+        return None
 
-    def _finish_after(self, seconds: float, message: LiveMessage) -> None:
-        """If nothing more comes of this message until then."""
-        count, log = message.event_count, message.log
+    async def _keep_lost(self, message: LiveMessage) -> None:
+        """ADK stores nothing of an answer that does not come to its end, but the user has read it."""
+        if self.session is None or not self.session.events:
+            return
+        ids = replace(message.ids(), ended_by="failure", failure=_LOST_ANSWER)
+        invocation_id, author = self.session.events[-1].invocation_id, self._context.chat.root_author
+        for event in unfinished_events(message.translator, ids, invocation_id, author):
+            await self._context.chat.runner.session_service.append_event(self.session, event)
 
-        def look() -> None:
-            if message.log is log and message.event_count == count:
-                self.finish(message)
+    def _forget(self, name: str) -> None:
+        self.messages.pop(name, None)
+        timer = self._timers.pop(name, None)
+        if timer is not None:
+            timer.cancel()
 
-        asyncio.get_running_loop().call_later(seconds, look)
+    def _start_timer(self, timer: effects.Timer, seconds: float) -> None:
+        former = self._timers.pop(timer.message, None)
+        if former is not None:
+            former.cancel()
+        loop = asyncio.get_running_loop()
+        self._timers[timer.message] = loop.call_later(seconds, self.feed, facts.TimerFired(timer))
 
+    def wake(self) -> None:
+        self._news.set()
+        self._news = asyncio.Event()
 
-def _is_all_voice(event: Event) -> bool:
-    parts = event.content.parts if event.content is not None else None
-    return bool(parts) and all(part.inline_data is not None and _is_voice(part.inline_data) for part in parts or ())
+    # -- effects: what is written -------------------------------------------------------------------------------------
 
+    def _announce(self, message: LiveMessage, call: CallKey) -> None:
+        tool, nested = self._nested.pop(call)
+        event = announced_event(call, tool, nested, message.ids(self.turns.routes.step).metadata())
+        self.announced[call] = self._made_by[call] = event
+        message.write(message.translator.delegate(nested.outer.call_id))
+        self._writer.write_event(message, event)
 
-def _is_voice(blob: types.Blob) -> bool:
-    return (blob.mime_type or "").startswith("audio/")
+    def _write_result(self, message: LiveMessage, call: CallKey, response: Any) -> None:
+        made_by = self._made_by.get(call)
+        if made_by is not None:
+            self._writer.write_event(message, result_event(made_by, call, response))
+
+    # -- effects: what is stored --------------------------------------------------------------------------------------
+
+    def _refuse(self, call: CallKey, reason: str, cause: Cause) -> Awaitable[None] | None:
+        if cause.raises:
+            return refuse_call(self._context.store, self._context.leased.key, call, reason)
+        if reason == effects.Why.STOPPED:
+            return self._refuse_once(call, reason)
+        self._in_background(self._refuse_at_last(call, reason))
+        return None
+
+    async def _refuse_once(self, call: CallKey, reason: str) -> None:
+        try:
+            await refuse_call(self._context.store, self._context.leased.key, call, reason)
+        except StoreUnavailable:  # then it stays pending, and nothing runs without the record
+            logger.error("a call that was stopped is still pending")
+
+    async def _refuse_at_last(self, call: CallKey, reason: str) -> None:
+        """While the call waits, the session does: a store that fails is asked again."""
+        while not self.is_ending:
+            try:
+                await refuse_call(self._context.store, self._context.leased.key, call, reason)
+                break
+            except StoreUnavailable:
+                logger.error("call %s is to be refused, and the store is down", call.call_id)
+                await asyncio.sleep(_RETRY_S)
+        self.wake()
+
+    def _in_background(self, work: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.create_task(work, name="adk-stream live refusal")
+        self._work.add(task)
+        task.add_done_callback(self._work.discard)
+
+    async def _deliver(self, message: LiveMessage, call: CallKey) -> None:
+        """The result of a call that ADK has given out of its hands: it neither waits for it nor stores it."""
+        part = response_part(self.records[call])
+        await self._append(message, call, answer_event(self._made_by[call], [part], message.ids()))
+        self._input.send_content(types.Content(role="user", parts=[part]))
+
+    async def _store_result(self, message: LiveMessage, call: CallKey, response: Any) -> None:
+        made_by = self._made_by.get(call)
+        if made_by is not None:
+            event = result_event(made_by, call, response)
+            event.custom_metadata = message.ids(self.turns.routes.step).metadata()
+            await self._append(message, call, event)
+
+    async def _append(self, message: LiveMessage, call: CallKey, event: Event) -> None:
+        if self.session is not None:
+            await self._context.chat.runner.session_service.append_event(self.session, event)
+        self._made_by.pop(call, None)
+        self._writer.write_event(message, event)
+        self._context.leased.store_result(call)
+
+    # -- the end ------------------------------------------------------------------------------------------------------
+
+    async def close(self) -> None:
+        """Nothing more is decided or carried out."""
+        for timer in self._timers.values():
+            timer.cancel()
+        for task in self._work:
+            task.cancel()
+        await self._effects.drained()

@@ -35,8 +35,12 @@ class ModelObserver(Protocol):
         """The model took calls back."""
         ...
 
-    def answer_lost(self) -> None:
-        """The connection was lost in the middle of an answer, and the service does not go on with it."""
+    def connection_lost(self) -> None:
+        """The connection was lost, and the model had something to answer or to go on with."""
+        ...
+
+    def said_again(self) -> None:
+        """After that, what the user had said was sent again."""
         ...
 
 
@@ -50,7 +54,6 @@ class ModelWatch:
         self._is_resuming = False
         self._has_spoken_here = False
         self._drops = 0
-        self._lost_answer: asyncio.TimerHandle | None = None
 
     # -- connections --------------------------------------------------------------------------------------------------
 
@@ -89,7 +92,10 @@ class ModelWatch:
         if self._is_resuming:
             handle = _handle_of(request)
             has_history = handle is None and bool(request.contents)
-            await connection.say_again(self._words.take_lost(handle), after_history=has_history)
+            lost = self._words.take_lost(handle)
+            await connection.say_again(lost, after_history=has_history)
+            if lost:
+                self._observer.said_again()
         else:
             self._words.forget()
 
@@ -99,22 +105,8 @@ class ModelWatch:
             return
         is_short = lived_s < self._limits.live_short_connection_s and not self._has_spoken_here
         self._drops = self._drops + 1 if is_short else 0
-        if self._words.is_answer_due and self._lost_answer is None:
-            loop = asyncio.get_running_loop()
-            self._lost_answer = loop.call_later(self._limits.live_resume_s, self._give_up_answer)
-
-    def _give_up_answer(self) -> None:
-        self._lost_answer = None
-        self._observer.answer_lost()
-
-    def stop(self) -> None:
-        """The run is over."""
-        self._goes_on()
-
-    def _goes_on(self) -> None:
-        if self._lost_answer is not None:
-            self._lost_answer.cancel()
-            self._lost_answer = None
+        if self._words.is_answer_due:
+            self._observer.connection_lost()
 
     @property
     def is_answer_due(self) -> bool:
@@ -136,16 +128,13 @@ class ModelWatch:
         spoken = response.output_transcription
         if parts or (spoken is not None and spoken.text):
             self.has_spoken = self._has_spoken_here = True
-            self._goes_on()
             self._words.said()
         if any(part.function_call is not None for part in parts):
             self._words.called()
         if response.turn_complete:
-            self._goes_on()
             self._words.turn_completed()
 
     def sent(self, content: types.Content) -> None:
-        self._goes_on()  # from now on an answer to this is waited for
         if any(part.function_response is not None for part in content.parts or ()):
             self._words.result_sent()
         else:

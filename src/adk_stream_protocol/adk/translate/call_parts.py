@@ -73,6 +73,14 @@ class CallParts:
         part = self._parts.get(wire_id)
         return part is not None and self._was_asked_live(part, records)
 
+    def has_asked(self, call: CallKey, records: Records) -> bool:
+        """Whether the client can answer this call."""
+        part = next((part for part in self._parts.values() if part.call == call), None)
+        record = records.get(call)
+        if part is None or record is None:
+            return False
+        return part.approval_id is not None if record.approval_id else not self._writer.tools.is_deferred(part.wire_id)
+
     def asked_as(self, approval_id: str, records: Records) -> CallRecord | None:
         """The record of the call that a person was asked about under this id."""
         part = self._asked.get(approval_id)

@@ -15,7 +15,7 @@ from ...loop_share import LoopShare
 from ...protocol.call_record import CallRecord, Records
 from ...protocol.chunks import AnyChunk
 from ...protocol.fold import MessageFold, Part, UIMessage
-from ..event_parts import ArtifactFile, data_file, is_said
+from ..event_parts import ArtifactFile, data_file, is_said, recorded_voice
 from ..session import Chat, MessageIds, kept_events, message_id_of, user_message_id_of
 from .translator import Translator
 
@@ -125,15 +125,24 @@ async def _read_messages(
 ) -> list[UIMessage | _AssistantMessage]:
     messages = _MessageOrder()
     answers: dict[str, _AssistantMessage] = {}
-    kept = await kept_events(events, share)
+    kept = [_without_address(event) for event in await kept_events(events, share)]
     user_ids = await _user_message_ids(kept, share)
     found_files = await _files_of(chat, kept)
+    said_by_id: dict[str, UIMessage] = {}
     for place, event in enumerate(kept):
         await share.give_way()
         message_id = message_id_of(event)
         answer = answers.get(message_id)
+        if event.author == "user" and event.actions.artifact_delta and event.content is None:
+            heard = said_by_id.get(user_message_id_of(event) or "")
+            if heard is not None:
+                heard["parts"] += [
+                    _user_file(file.url, file.media_type, None) for file in (found_files[place] or {}).values()
+                ]
+            continue
         if place in user_ids:
             said: UIMessage = {"id": user_ids[place], "role": "user", "parts": list(_user_parts(event))}
+            said_by_id[said["id"]] = said
             # A transcript of the user's voice may come after the answer to it has begun.
             messages.add_said(said, before=answer if event.input_transcription is not None else None)
         if answer is None:
@@ -144,6 +153,15 @@ async def _read_messages(
             messages.add_answer(answer, ids.user_message_id)
         answer.feed(event, found_files[place])
     return messages.in_order()
+
+
+def _without_address(event: Event) -> Event:
+    """Voice that ADK has stored is an artifact like any other: its address means nothing to clients."""
+    recorded = recorded_voice(event)
+    if not recorded:
+        return event
+    actions = event.actions.model_copy(update={"artifact_delta": recorded})
+    return event.model_copy(update={"content": None, "actions": actions})
 
 
 class _MessageOrder:

@@ -89,6 +89,7 @@ class Translator:
         known_outputs: Collection[CallKey] = (),
     ) -> list[AnyChunk]:
         """The message goes on after answers of its client. `known_outputs`: those that the client itself has sent."""
+        self._growing = None  # it has ended with its segment
         self._ending.new_segment()
         return self.call_parts.new_segment(message_id, records, answered, known_outputs)
 

@@ -1,0 +1,75 @@
+"""Carries out the effects of the live table in their order, also where one of them has to wait for a store."""
+
+import asyncio
+from collections import deque
+from collections.abc import Awaitable, Callable, Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+from ...protocol.live_effects import Effect
+from ..live_listener import LiveListener
+from ..run import AnsweredCalls
+
+
+@dataclass(frozen=True, kw_only=True)
+class Cause:
+    """Who brought the effects about."""
+
+    by: LiveListener | None = None
+    """The socket that the user's words or answers came by."""
+    answered: AnsweredCalls | None = None
+    raises: bool = False
+    """Whoever asks is told what failed; otherwise it is tried again, or logged."""
+
+
+@dataclass(eq=False)
+class _Batch:
+    effects: deque[Effect]
+    cause: Cause
+    done: "asyncio.Future[None]" = field(default_factory=lambda: asyncio.get_running_loop().create_future())
+
+
+Act = Callable[[Effect, Cause], Awaitable[Any] | None]
+
+
+class EffectQueue:
+    def __init__(self, act: Act) -> None:
+        """`act` carries out an effect, at once or in what it returns."""
+        self._act = act
+        self._batches: deque[_Batch] = deque()
+        self._waiting: asyncio.Task[None] | None = None
+
+    def put(self, effects: Iterable[Effect], cause: Cause) -> "asyncio.Future[None]":
+        """The future is done when all of them are carried out."""
+        batch = _Batch(deque(effects), cause)
+        self._batches.append(batch)
+        if self._waiting is None and self._batches[0] is batch:
+            self._go_on()
+        return batch.done
+
+    def _go_on(self) -> None:
+        while self._batches:
+            batch = self._batches[0]
+            while batch.effects:
+                work = self._act(batch.effects.popleft(), batch.cause)
+                if work is not None:
+                    self._waiting = asyncio.create_task(self._wait(batch, work), name="adk-stream live effect")
+                    return
+            self._batches.popleft()
+            if not batch.done.done():
+                batch.done.set_result(None)
+
+    async def _wait(self, batch: _Batch, work: Awaitable[Any]) -> None:
+        try:
+            await work
+        except Exception as error:
+            batch.effects.clear()
+            if not batch.done.done():
+                batch.done.set_exception(error)
+                batch.done.exception()  # nobody may ask
+        self._waiting = None
+        self._go_on()
+
+    async def drained(self) -> None:
+        while self._waiting is not None:
+            await self._waiting

@@ -1,0 +1,107 @@
+"""What a live session tells its listeners and writes into its segments: words, voice, transcripts, results."""
+
+import re
+from collections.abc import Set as AbstractSet
+from typing import Any
+
+from google.adk.events import Event
+from google.adk.tools import BaseTool
+from google.genai import types
+
+from ...protocol.call_record import CallKey, Records
+from ...protocol.chunks import Data
+from ...protocol.frames import encode_audio
+from ..calls.live_observer import NestedCall
+from ..calls.outcomes import as_response
+from ..event_parts import ArtifactFile
+from ..live_listener import LiveListener
+from .live_message import LiveMessage
+from .model_events import is_voice
+
+Files = dict[str, ArtifactFile] | None
+
+_RATE = re.compile(r"rate=(\d+)")
+
+
+class LiveWriter:
+    def __init__(self, chat_id: str, records: Records, listeners: AbstractSet[LiveListener]) -> None:
+        self._chat_id = chat_id
+        self._records = records
+        self._listeners = listeners
+
+    # -- listeners ----------------------------------------------------------------------------------------------------
+
+    def notify(self, message: LiveMessage, by: LiveListener | None) -> None:
+        for listener in list(self._listeners):
+            if listener is not by:
+                listener.turn(self._chat_id, message.message_id, message.user_message_id)
+
+    def clear_voice(self) -> None:
+        for listener in list(self._listeners):
+            listener.audio_clear(self._chat_id)
+
+    # -- segments -----------------------------------------------------------------------------------------------------
+
+    def write(self, message: LiveMessage, event: Event, files: Files, *, plays: bool) -> None:
+        said = event.output_transcription
+        if said is not None:
+            is_all = bool(said.finished)
+            whole = message.say_aloud(said.text or "", is_all=is_all)
+            self._tell_transcript("assistant", message.message_id, whole, is_all=is_all)
+        parts = (event.content.parts if event.content else None) or []
+        voices = [part.inline_data for part in parts if part.inline_data and is_voice(part.inline_data)]
+        if voices:
+            if plays:
+                self._play(message, voices)
+            if len(voices) == len(parts):
+                return
+            rest = [part for part in parts if not (part.inline_data and is_voice(part.inline_data))]
+            event = event.model_copy(update={"content": types.Content(role="model", parts=rest)})
+        message.write(message.translator.feed(event, files, records=self._records))
+
+    def _play(self, message: LiveMessage, voices: list[types.Blob]) -> None:
+        for voice in voices:
+            found, samples = _RATE.search(voice.mime_type or ""), voice.data or b""
+            rate = int(found[1]) if found else 24_000
+            for listener in self._listeners:
+                listener.audio(self._chat_id, samples, rate)
+            if any(listener.wants_pcm for listener in self._listeners):
+                message.write([Data("data-pcm", {"rate": rate, "data": encode_audio(samples)}, transient=True)])
+
+    def hear(self, message: LiveMessage, event: Event) -> None:
+        heard = event.input_transcription
+        if heard is not None:
+            is_all = bool(heard.finished)
+            whole = message.hear(heard.text or "", is_all=is_all)
+            self._tell_transcript("user", message.user_message_id, whole, is_all=is_all)
+
+    def _tell_transcript(self, role: str, message_id: str, text: str, *, is_all: bool) -> None:
+        for listener in self._listeners:
+            listener.transcript(self._chat_id, role, message_id, text, is_final=is_all)
+
+    def write_event(self, message: LiveMessage, event: Event) -> None:
+        """An event that ADK does not emit."""
+        message.write(message.translator.feed(event, records=self._records))
+
+
+def announced_event(call: CallKey, tool: BaseTool, nested: NestedCall, metadata: dict[str, Any]) -> Event:
+    """A call of an agent that runs as a tool: the client hears of it because it is asked about it."""
+    made = types.FunctionCall(id=call.call_id, name=tool.name, args=nested.arguments)
+    return Event(
+        author=nested.agent,
+        invocation_id=call.invocation_id,
+        content=types.Content(role="model", parts=[types.Part(function_call=made)]),
+        long_running_tool_ids={call.call_id} if tool.is_long_running else None,
+        custom_metadata=metadata,
+    )
+
+
+def result_event(made_by: Event, call: CallKey, response: Any) -> Event:
+    name = next((found.name for found in made_by.get_function_calls() if found.id == call.call_id), "")
+    answer = types.FunctionResponse(id=call.call_id, name=name, response=as_response(response))
+    return Event(
+        author=made_by.author,
+        branch=made_by.branch,
+        invocation_id=made_by.invocation_id,
+        content=types.Content(role="user", parts=[types.Part(function_response=answer)]),
+    )

@@ -1,0 +1,46 @@
+"""ADK's events of a live session, as facts of the live table."""
+
+from google.adk.events import Event
+from google.genai import types
+
+from ...protocol.call_record import CallKey
+from ...protocol.live_facts import ModelEvent
+from ..event_parts import CONTROL_FLOW, is_said, recorded_voice
+
+
+def read_event(event: Event) -> ModelEvent:
+    heard, status = event.input_transcription, event.interaction_status
+    calls = [CallKey(event.invocation_id, call.id or "") for call in shown_calls(event)]
+    responses = event.get_function_responses()
+    return ModelEvent(
+        event.id,
+        is_said=is_said(event),
+        is_partial=bool(event.partial),
+        is_voice=is_all_voice(event),
+        calls=tuple(calls),
+        results=tuple(CallKey(event.invocation_id, response.id or "") for response in responses),
+        heard=None if heard is None else bool(heard.finished),
+        is_interrupted=bool(event.interrupted),
+        is_turn_complete=bool(event.turn_complete),
+        goes_on=None if status is None else status.value == "IN_PROGRESS",
+        has_reason=event.turn_complete_reason is not None,
+        hands_over=bool(event.actions.transfer_to_agent) or any(found.name == "task_completed" for found in responses),
+        is_recording=bool(recorded_voice(event)),
+    )
+
+
+def shown_calls(event: Event) -> list[types.FunctionCall]:
+    return [call for call in event.get_function_calls() if call.name not in CONTROL_FLOW]
+
+
+def is_all_voice(event: Event) -> bool:
+    parts = _parts(event)
+    return bool(parts) and all(part.inline_data is not None and is_voice(part.inline_data) for part in parts)
+
+
+def is_voice(blob: types.Blob) -> bool:
+    return (blob.mime_type or "").startswith("audio/")
+
+
+def _parts(event: Event) -> list[types.Part]:
+    return (event.content.parts if event.content is not None else None) or []

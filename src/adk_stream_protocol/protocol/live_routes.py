@@ -1,0 +1,192 @@
+"""Which message an event of a live session belongs to, and when the model's turn is over.
+
+All events of a live run come under one invocation, and nothing in them says where an answer begins or ends but
+`turn_complete` - which, for some models, also ends the half of a turn in which a tool was called.
+"""
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from .call_record import CallKey
+from .live_facts import ModelEvent
+from .live_messages import Call, Message, Phase, Unwanted
+
+
+class Turn(StrEnum):
+    """How far the model is in its turn."""
+
+    PLAIN = "plain"
+    HAS_RESULT = "has-result"
+    """A tool has answered, and the model has said nothing since."""
+    CALL_ENDED = "call-ended"
+    """And it has ended the turn in which it called the tool."""
+    CUT = "cut"
+    """It was interrupted, and its end is still to come."""
+    EARLIER = "earlier"
+    """It was still at something else when the user wrote, or was interrupted by that: the end that comes is not the end
+    of the answer."""
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    event: ModelEvent
+    message: Message | None
+    """None: it is about none in particular."""
+    over_before: Message | None = None
+    is_over: bool = False
+    plays: bool = True
+    """Its voice is to be heard: the model was not interrupted."""
+
+
+class Routes:
+    """
+    | Attribute | The message |
+    |---|---|
+    | `current` | that the model's next words belong to |
+    | `heard` | whose user is speaking already; the model is not |
+    | `after` | that is next, when the model has come to the end of what nobody wants to hear |
+    | `unheard` | that is over, while what the user had said is not known yet |
+    | `last` | that the model spoke in last |
+    """
+
+    def __init__(self) -> None:
+        self.messages: dict[str, Message] = {}
+        self.calls: dict[CallKey, Call] = {}
+        self.current: Message | None = None
+        self.heard: Message | None = None
+        self.after: Message | None = None
+        self.unheard: Message | None = None
+        self.last: Message | None = None
+        self.turn = Turn.PLAIN
+        self._is_speaking = False  # the model has begun a turn, and not ended it
+        self._step = 0
+        self._begun = 0
+
+    @property
+    def step(self) -> str:
+        """Of the model call that goes on now."""
+        return f"step-{self._step}"
+
+    def begin(self, phase: Phase, name: str | None = None) -> Message:
+        """A message; without a name, one that nobody has asked for in writing."""
+        if name is None:
+            self._begun += 1
+        message = Message(name or f"begun-{self._begun}", phase, awaits_words=name is None)
+        self.messages[message.name] = message
+        return message
+
+    def done_with(self) -> list[Message]:
+        """Messages of which nothing more can come. The newest is kept: a client that was away may still ask for it."""
+        needed = (self.current, self.heard, self.after, self.unheard, self.last)
+        ended = [message for message in self.messages.values() if message.phase is Phase.ENDED and not message.calls]
+        return [message for message in ended[:-1] if message not in needed]
+
+    # -- the user -----------------------------------------------------------------------------------------------------
+
+    def ask(self, message: Message) -> None:
+        """The user has written, and this is to be the answer."""
+        self._give_up_heard()
+        self.unheard = None
+        self._go_on(message)
+
+    def resume(self, message: Message) -> None:
+        """Something was answered, and what the model says next is about it; unless it is saying something else."""
+        if self.current is not message and (self.current is None or not self.current.is_open):
+            self._go_on(message)
+
+    def _go_on(self, message: Message) -> None:
+        if self.current is not None and self.current.unwanted is Unwanted.INTERRUPTED:
+            self.after = message
+            return
+        self.current = message
+        if self.turn is Turn.CUT or (self._is_speaking and message.phase is Phase.ASKED):
+            self.turn = Turn.EARLIER
+
+    def end(self, message: Message) -> None:
+        """The model's turn is over."""
+        self.turn, self._is_speaking = Turn.PLAIN, False
+        if message is self.current:
+            self.current, self.after = self.after, None
+            self.unheard = message if message.awaits_words else None
+
+    def _give_up_heard(self) -> None:
+        """The user goes on: what was said gets no answer of its own."""
+        if self.heard is not None:
+            self.heard.move(Phase.ENDED)
+            self.heard = None
+
+    # -- events -------------------------------------------------------------------------------------------------------
+
+    def route(self, event: ModelEvent) -> Place:
+        if event.is_recording:
+            return Place(event, self.current or self.last)
+        if event.results:
+            return Place(event, self._take_results(event))
+        if event.heard is not None:
+            return Place(event, self._hear(is_all=event.heard))
+        if event.is_said:
+            return self._say(event)
+        if event.is_turn_complete:
+            return self._complete(event)
+        if event.is_interrupted and self.current is not None:
+            self.turn = Turn.EARLIER if self.current.phase is Phase.ASKED else Turn.CUT
+        return Place(event, self.current)
+
+    def _take_results(self, event: ModelEvent) -> Message | None:
+        self._step += 1
+        if self.turn is not Turn.CUT:
+            self.turn = Turn.HAS_RESULT
+        known = [self.calls[key] for key in event.results if key in self.calls]
+        owner = known[0].message if known else self.current
+        if self.current is None:
+            self.current = owner  # what the model says next is about this
+        return owner
+
+    def _say(self, event: ModelEvent) -> Place:
+        over: Message | None = None
+        if self.turn is Turn.CUT and self.current is not None and (event.is_partial or event.calls):
+            over = self.current  # something new begins, though the end was never told
+            self.end(over)
+        if self.current is None:
+            self.current, self.heard, self.unheard = self.heard or self.begin(Phase.HEARD), None, None
+        message = self.last = self.current
+        self._is_speaking = True
+        if message.phase is Phase.ASKED:
+            message.move(Phase.OPEN)
+        if self.turn is not Turn.CUT:
+            self.turn = Turn.CUT if event.is_interrupted else Turn.PLAIN
+        for key in event.calls:
+            if key not in self.calls:
+                self.calls[key] = message.calls[key] = Call(key, message)
+        plays = self.turn is not Turn.CUT
+        if event.is_turn_complete:
+            self.end(message)
+        return Place(event, message, over, is_over=event.is_turn_complete, plays=plays)
+
+    def _hear(self, *, is_all: bool) -> Message:
+        """What the user said may be told late, after the answer to it has begun."""
+        message = self.current or (self.unheard if self.heard is None else None)
+        if message is None or not message.awaits_words:
+            if self.heard is None or not self.heard.awaits_words:
+                self._give_up_heard()
+                self.heard = self.begin(Phase.HEARD)
+            message = self.heard
+        message.awaits_words = not is_all
+        return message
+
+    def _complete(self, event: ModelEvent) -> Place:
+        self._step += 1
+        self._is_speaking = False
+        message = self.current
+        if message is None:
+            return Place(event, None)
+        if self.turn is Turn.EARLIER and not event.has_reason:
+            self.turn = Turn.PLAIN
+            return Place(event, message)
+        # Older models end the turn in which they called a tool, and answer in another one.
+        is_half = event.goes_on is None and self.turn is Turn.HAS_RESULT
+        if is_half or (event.goes_on and self.turn is not Turn.CUT):
+            self.turn = Turn.CALL_ENDED
+            return Place(event, message)
+        self.end(message)
+        return Place(event, message, is_over=True)

@@ -1,0 +1,356 @@
+"""The turns and segments of a live session, as a table: facts in, effects out.
+
+It decides which message an event belongs to, when a segment opens and closes and how, who is told what, and which calls
+are refused. It has no clock and does no I/O: a timer is an effect, and comes back as a fact. `adk/live/` feeds it and
+carries out its effects, in their order.
+
+- live_facts.py, live_effects.py: what comes in, and what goes out.
+- live_messages.py: the phases of messages and calls.
+- live_routes.py: which message an event belongs to.
+- live_segments.py: how segments open, close and wait.
+"""
+
+from . import live_effects as effects
+from . import live_facts as facts
+from .call_record import CallKey
+from .live_effects import QUIET_S, SILENT_S, Effect, End, Why
+from .live_facts import Fact, ModelEvent
+from .live_messages import Call, CallPhase, Message, Phase, Unwanted
+from .live_routes import Place
+from .live_segments import LiveSegments, SessionPhase
+
+
+class LiveTurns(LiveSegments):
+    def __init__(self, resume_s: float = 10) -> None:
+        """`resume_s`: how long a model gets to go on that was cut in the middle of an answer."""
+        super().__init__()
+        self._resume_s = resume_s
+        self._places: dict[str, Place] = {}  # of events that ADK is storing
+        self._unsent: list[str] = []  # what the user has written while ADK waited for an answer to a call
+
+    # -- what is asked of it ------------------------------------------------------------------------------------------
+
+    @property
+    def open_message(self) -> Message | None:
+        """The message of the open segment: the one that the model speaks in, if there are several."""
+        if self.routes.current is not None and self.routes.current.is_open:
+            return self.routes.current
+        return next((message for message in self.routes.messages.values() if message.is_open), None)
+
+    @property
+    def is_at_work(self) -> bool:
+        """Whether a tool is."""
+        return any(message.at_work for message in self.routes.messages.values())
+
+    def find_message(self, calls: frozenset[CallKey]) -> str | None:
+        """Whose calls these are, if answers to them are for this session."""
+        found = (self.routes.calls[key] for key in calls if key in self.routes.calls)
+        return next((call.message.name for call in found if call.phase is not CallPhase.SHOWN), None)
+
+    def calls_of(self, name: str) -> list[CallKey]:
+        """The calls of a message whose results clients do not have."""
+        calls = self.routes.messages[name].calls.values()
+        return [call.key for call in calls if call.phase is not CallPhase.SHOWN]
+
+    def is_orphan(self, key: CallKey) -> bool:
+        """Whether ADK does nothing with the result of this call."""
+        call = self.routes.calls.get(key)
+        return call is not None and call.phase is CallPhase.ORPHANED
+
+    # -- facts --------------------------------------------------------------------------------------------------------
+
+    def receive(self, fact: Fact) -> list[Effect]:
+        if self.phase is SessionPhase.CLOSED:
+            return []
+        self._decide(fact)
+        decided, self._effects = self._effects, []
+        return decided
+
+    def _decide(self, fact: Fact) -> None:
+        match fact:
+            case facts.Came(event):
+                self._came(event)
+            case facts.Emitted(event_id):
+                self._emitted(event_id)
+            case facts.Wrote(name):
+                self._wrote(name)
+            case facts.NotSent(name):
+                self._not_sent(self.routes.messages[name])
+            case facts.Answered(calls, done):
+                self._answered(calls, done)
+            case facts.InterruptedByUser():
+                self._interrupted()
+            case facts.Attached():
+                self._attend()
+            case facts.Left():
+                self._is_attended = False
+            case facts.ResultSent():
+                self._send_unsent()
+            case facts.Began(key, beside):
+                self._began(key, beside)
+            case facts.Waits():
+                self._waits(fact)
+            case facts.LeftToClient(key):
+                self._left(key)
+            case facts.GoesOn(key):
+                self._goes_on(key)
+            case facts.Abandoned(key):
+                self._abandoned(key)
+            case facts.Settled(key, response):
+                self._settled(key, response)
+            case facts.Withdrawn(keys):
+                self._do(*(effects.Withdraw(key) for key in keys if key in self.routes.calls), effects.Wake())
+            case facts.ConnectionLost():
+                self._connection_lost()
+            case facts.SaidAgain():
+                self._said_again()
+            case facts.HandedOver():
+                self._hand_over()
+            case facts.Stopped():
+                waiting = [call for call in self.routes.calls.values() if call.phase in _ASKED]
+                self._do(*(effects.Refuse(call.key, Why.STOPPED) for call in waiting), effects.Wake())
+            case facts.Shutdown():
+                self._end_soon(SessionPhase.DRAINING)
+            case facts.LeaseLost():
+                self._end_soon(SessionPhase.LOST)
+            case facts.Over():
+                self._over()
+            case facts.TimerFired(timer):
+                self._fired(timer)
+
+    # -- the user -----------------------------------------------------------------------------------------------------
+
+    def _wrote(self, name: str) -> None:
+        """Calls that ADK waits for are refused by that: it would hear nothing before they end."""
+        done = self.routes.done_with()
+        for old in done:
+            del self.routes.messages[old.name]
+        self._do(*(effects.Forget(old.name) for old in done))
+        blocked = [other for other in self.routes.messages.values() if other.is_blocked]
+        message = self.routes.begin(Phase.ASKED, name)
+        self.routes.ask(message)
+        self._do(effects.Open(name))
+        for other in blocked:
+            other.unwanted = other.unwanted or Unwanted.SUPERSEDED
+            for call in other.calls.values():
+                if call.phase is CallPhase.WAITING and call.blocks:
+                    self._do(effects.Refuse(call.key, Why.SUPERSEDED))
+        if blocked:
+            self._unsent.append(name)  # the model is to hear first what became of its calls
+            self._do(effects.Wake())
+        else:
+            self._do(effects.Send(name))
+        self._notify(name)
+
+    def _not_sent(self, message: Message) -> None:
+        if message.name in self._unsent:
+            self._unsent.remove(message.name)
+        for other in self.routes.messages.values():
+            if other.phase is Phase.WAITING and other.unwanted is Unwanted.SUPERSEDED:
+                other.unwanted = None
+        self._close(message, End.UNSENT)
+        self._end_turn(message)
+
+    def _send_unsent(self) -> None:
+        if not any(message.is_blocked for message in self.routes.messages.values()):
+            self._do(*(effects.Send(name) for name in self._unsent))
+            self._unsent = []
+
+    def _answered(self, answered: frozenset[CallKey], done: frozenset[CallKey]) -> None:
+        known = [self.routes.calls[key] for key in answered if key in self.routes.calls]
+        if not known or self.phase is SessionPhase.LOST:
+            return
+        message = known[0].message
+        message.unwanted, message.timer = None, None
+        left = [call for call in known if call.phase is CallPhase.LEFT and call.key in done]
+        for call in message.calls.values():
+            if call.phase is CallPhase.WAITING and call.key in done:
+                call.phase = CallPhase.RUNNING
+        if message.is_open:
+            self._notify(message.name)
+        self._open(message, frozenset(call.key for call in known))
+        self.routes.resume(message)
+        for call in left:
+            self._forget_call(call.key)
+            self._do(effects.Deliver(message.name, call.key))
+        self._close_if_it_waits(message)
+        self._close_when_quiet(message)
+        self._do(effects.Wake())
+
+    def _interrupted(self) -> None:
+        self._do(effects.ClearVoice())  # also of a message whose words are complete
+        message = self.routes.current
+        if message is not None and message.is_open and not message.is_busy:
+            is_lost = message.timer is not None and message.timer.name == "resumes"
+            message.unwanted = Unwanted.INTERRUPTED
+            self._close(message, End.INTERRUPTED)
+            if is_lost:
+                self._end_turn(message)  # the model does not go on with it: what it says next is something else
+            else:
+                self._start_timer("silent", message, SILENT_S)
+
+    # -- the model ----------------------------------------------------------------------------------------------------
+
+    def _came(self, event: ModelEvent) -> None:
+        place = self._places[event.id] = self.routes.route(event)
+        name, before = (found.name if found else None for found in (place.message, place.over_before))
+        self._do(effects.Belongs(event.id, name, self.routes.step, place.is_over, before))
+
+    def _emitted(self, event_id: str) -> None:
+        place = self._places.pop(event_id, None)
+        if place is None:
+            return
+        if place.over_before is not None:
+            self._close(place.over_before)
+        message, event = place.message, place.event
+        if event.is_interrupted:  # a voice may still be playing
+            self._do(effects.ClearVoice())
+        if event.hands_over:
+            self._hand_over()
+        if message is None or event.is_recording:  # what was recorded, clients have heard
+            return
+        message.timer = None
+        if event.heard is not None:
+            self._do(effects.Hear(message.name, event_id))
+            return
+        self._show(message, place)
+        if place.is_over:
+            self._close(message)
+            self._end_turn(message)
+        elif message.unwanted is not None and event.results and not message.at_work:
+            self._close(message)
+            if message.unwanted is Unwanted.SUPERSEDED and not message.calls:
+                message.unwanted = None
+        elif event.results and message is not self.routes.current and not message.is_blocked:
+            self._start_timer("quiet", message, QUIET_S)  # the model is at something else
+        elif event.is_turn_complete or message.unwanted is Unwanted.INTERRUPTED:
+            self._start_timer("silent", message, SILENT_S)
+        self._close_if_it_waits(message)
+
+    def _show(self, message: Message, place: Place) -> None:
+        event = place.event
+        if event.calls and self.routes.after is None and message.unwanted is Unwanted.INTERRUPTED:
+            message.unwanted = None  # the model did not know: what it asks and does is shown after all
+        is_wanted = message.unwanted is None
+        if event.is_said and (is_wanted or event.calls or event.results):
+            self._open(message)
+        if message.is_open and (is_wanted or event.calls or event.results or not event.is_said):
+            self._do(effects.Write(message.name, event.id, plays=is_wanted and place.plays))
+        for key in event.calls:
+            call = self.routes.calls.get(key)
+            if call is not None:
+                call.is_shown = True
+                if call.phase is CallPhase.MADE:
+                    call.phase = CallPhase.RUNNING
+                elif call.phase is CallPhase.WAITING:
+                    self._show_waiting(call)
+        for key in event.results:
+            self._forget_call(key)
+
+    def _hand_over(self) -> None:
+        for call in self.routes.calls.values():
+            if call.phase is CallPhase.RUNNING and not call.blocks:
+                call.phase = CallPhase.ORPHANED
+
+    def _connection_lost(self) -> None:
+        """An answer that is cut in the middle has a few seconds to go on."""
+        if self.routes.current is not None and self.routes.current.unwanted is Unwanted.INTERRUPTED:
+            self._end_turn(self.routes.current)
+        message = self.routes.current
+        if message is not None and message.is_open and not message.calls:
+            self._start_timer("resumes", message, self._resume_s)
+
+    def _said_again(self) -> None:
+        """An answer that has not begun comes from the start."""
+        message = self.routes.current
+        if message is not None and message.phase is Phase.ASKED:
+            message.timer = None
+
+    # -- the gate -----------------------------------------------------------------------------------------------------
+
+    def _began(self, key: CallKey, beside: bool) -> None:
+        call = self.routes.calls.get(key)
+        if call is not None:
+            call.blocks = not beside
+
+    def _waits(self, fact: facts.Waits) -> None:
+        call = self.routes.calls.get(fact.call)
+        if call is None:
+            outer = self.routes.calls.get(fact.outer) if fact.outer is not None else None
+            message = outer.message if outer is not None else self.routes.current
+            if message is None or fact.outer is None:  # no event of it will come
+                self._do(effects.Refuse(fact.call, Why.UNSEEN), effects.Wake())
+                return
+            call = self.routes.calls[fact.call] = message.calls[fact.call] = Call(fact.call, message)
+            call.outer = fact.outer
+        call.phase, call.blocks = CallPhase.WAITING, fact.blocks
+        call.message.timer = None
+        if fact.outer is not None:
+            self._open(call.message)
+            self._do(effects.Announce(call.message.name, call.key, fact.outer))
+            call.is_shown = True
+        if call.is_shown:
+            self._show_waiting(call, is_asked=fact.is_asked)
+
+    def _left(self, key: CallKey) -> None:
+        call = self.routes.calls.get(key)
+        if call is not None:
+            call.phase, call.blocks = CallPhase.LEFT, False
+            if call.is_shown:
+                self._show_waiting(call)
+
+    def _goes_on(self, key: CallKey) -> None:
+        call = self.routes.calls.get(key)
+        if call is not None and call.phase is CallPhase.WAITING:
+            call.phase = CallPhase.RUNNING
+            call.message.timer = None
+
+    def _abandoned(self, key: CallKey) -> None:
+        call = self.routes.calls.get(key)
+        if call is None:
+            return
+        self._forget_call(key)
+        message = call.message
+        if message.phase is Phase.WAITING and not message.waiting:
+            message.move(Phase.ENDED)
+        elif not message.is_busy:
+            self._start_timer("quiet", message, QUIET_S)
+
+    def _settled(self, key: CallKey, response: object) -> None:
+        call = self.routes.calls.get(key)
+        if call is None:
+            return
+        message = call.message
+        if call.phase is CallPhase.ORPHANED:
+            was_open = message.is_open
+            self._forget_call(key)
+            self._open(message)
+            self._do(effects.StoreResult(message.name, key, response))
+            if was_open:
+                self._close_when_quiet(message)
+            else:
+                self._close(message)
+        elif call.outer is not None:  # no event of ADK's will tell
+            self._forget_call(key)
+            self._open(message)
+            self._do(effects.WriteResult(message.name, key, response))
+            self._close_if_it_waits(message)
+        else:
+            call.phase, call.response = CallPhase.SETTLED, response
+            if message.is_blocked:
+                self._open(message)
+                self._close_if_it_waits(message)
+
+    # -- the end ------------------------------------------------------------------------------------------------------
+
+    def _end_soon(self, phase: SessionPhase) -> None:
+        if self.phase is not SessionPhase.LOST:
+            self.phase = phase
+
+    def _over(self) -> None:
+        for message in self.routes.messages.values():
+            self._close(message, End.RUN)
+        self.phase = SessionPhase.CLOSED
+
+
+_ASKED = (CallPhase.WAITING, CallPhase.LEFT)
