@@ -6,7 +6,8 @@ from collections import defaultdict
 from ..adk.calls.gate import ApprovalGate
 from ..adk.content import encode_content
 from ..adk.live.live_message import LiveMessage
-from ..adk.live.live_run import LiveOptions, LiveRun, Shown
+from ..adk.live.live_options import LiveOptions, Shown
+from ..adk.live.live_run import LiveRun
 from ..adk.live_listener import LiveListener
 from ..adk.run import Run
 from ..adk.run_config import effective_live_config

@@ -9,10 +9,9 @@ import logging
 from collections.abc import Sequence
 from collections.abc import Set as AbstractSet
 from contextlib import aclosing
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
-from google.adk.agents.run_config import RunConfig
 from google.adk.errors.session_not_found_error import SessionNotFoundError
 from google.adk.events import Event
 from google.genai import types
@@ -21,7 +20,6 @@ from ...chunk_log import ChunkLog
 from ...errors import RunActive
 from ...protocol import live_facts as facts
 from ...protocol.call_record import CallKey
-from ...protocol.chunks import SdkVersion
 from ..calls.delivery import leave_calls_pending, refuse_call
 from ..calls.gate import ApprovalGate
 from ..event_parts import is_said
@@ -32,9 +30,9 @@ from ..run import STOP_GRACE_S as _STOP_GRACE_S
 from ..run_end import log_failure, unfinished_events
 from ..runner import lift_frame_limit
 from ..session import MessageIds
-from ..translate.translators import Translators
 from .input_queue import LiveInput
 from .live_message import LiveMessage
+from .live_options import LiveOptions, Shown
 from .live_segments import LOST_MODEL, LiveSegments, SessionEnd
 
 logger = logging.getLogger(__name__)
@@ -43,22 +41,6 @@ ENDED = "the session has ended"
 
 _TICK_S = 1
 _MAX_RECONNECTS = 5  # without a word from the model in between: it takes us in and throws us out
-
-
-@dataclass(frozen=True, kw_only=True)
-class LiveOptions:
-    """How a live session is run and shown."""
-
-    run_config: RunConfig
-    translators: Translators
-
-
-@dataclass(frozen=True, kw_only=True)
-class Shown:
-    """How answers are shown that nobody asked for in writing: as the client wants that wrote last, or listens."""
-
-    ids: MessageIds
-    sdk_version: SdkVersion | None = None
 
 
 FromTheModel = facts.Withdrawn | facts.ConnectionLost | facts.Reconnected | facts.Refused
