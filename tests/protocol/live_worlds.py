@@ -206,7 +206,7 @@ class World:
             yield from self.moves_of_the_model()
         for message in books.timers:
             yield f"timer {message}"
-        yield from self.scene.ends if not books.is_stopped else ("over", "fail")
+        yield from self.scene.ends if not books.is_stopped else ("over",)
 
     def moves_of_the_user(self) -> Iterator[str]:
         books = self.books
@@ -406,8 +406,9 @@ class World:
         books.owed = 1 if again and books.unanswered and books.owed > books.is_talking else 0
         books.is_talking = books.is_cut = False
         books.unheard = 0
-        self.feed(facts.ConnectionLost(sends_again=again))
-        self.feed(facts.Reconnected())
+        self.feed(facts.ConnectionLost())
+        if again:
+            self.feed(facts.SaidAgain())
 
     def _hand(self, _: str) -> None:
         books = self.books
@@ -519,22 +520,11 @@ class World:
     def _over(self, _: str) -> None:
         was_open = [name for name, is_open in self.books.segments.items() if is_open]
         done = self.feed(facts.Over())
-        self._closed(was_open, done)
-        assert not any(isinstance(effect, effects.TellError) for effect in done), "an error without a failure"
-
-    def _fail(self, _: str) -> None:
-        was_open = [name for name, is_open in self.books.segments.items() if is_open]
-        done = self.feed(facts.Over("failed"))
-        self._closed(was_open, done)
-        told = [effect for effect in done if isinstance(effect, effects.TellError)]
-        assert len(told) == (0 if was_open else 1), "a failure is told twice, or to nobody"
-
-    def _closed(self, was_open: list[str], done: list[Effect]) -> None:
         self.books.is_over = True
         closed = [effect.message for effect in done if isinstance(effect, effects.Close)]
         assert sorted(closed) == sorted(was_open), "a segment outlives its session"
         assert not any(isinstance(effect, effects.Refuse) for effect in done), "the end refuses what waits"
-        for fact in (facts.Wrote("C"), facts.InterruptedByUser(), facts.Over("again")):
+        for fact in (facts.Wrote("C"), facts.InterruptedByUser(), facts.Over()):
             assert self.turns.receive(fact) == [], "something happens after the end"
 
 
@@ -672,10 +662,8 @@ SCENES = [
     Scene("a lost connection", calls=("c1",), losses=1, cuts=1),
     Scene("an agent that runs as a tool", calls=("c1", "c3"), words=2),
     Scene("a call that is left to the client", calls=("c4",), words=2),
-    Scene("the end", calls=("c1", "c2"), words=1, ends=("stop", "shutdown", "unlease", "fail", "over")),
-    Scene(
-        "the end of a call that is left", calls=("c4",), words=1, ends=("stop", "shutdown", "unlease", "fail", "over")
-    ),
+    Scene("the end", calls=("c1", "c2"), words=1, ends=("stop", "shutdown", "unlease", "over")),
+    Scene("the end of a call that is left", calls=("c4",), words=1, ends=("stop", "shutdown", "unlease", "over")),
     Scene("nobody is there", calls=("c2",), words=2, absences=1),
     Scene("tools that need nobody", gated=False),
 ]

@@ -119,9 +119,14 @@ def fire_anything(real: Real, turns: LiveTurns, timer: Any) -> None:
     real(turns, timer)
 
 
-def lose_interrupted(real: Real, turns: LiveTurns, sends_again: bool) -> None:
+def lose_interrupted(real: Real, turns: LiveTurns) -> None:
     if turns.routes.current is None or turns.routes.current.unwanted is None:
-        real(turns, sends_again)
+        real(turns)
+
+
+def wait_for_cut_answer(_: Real, turns: LiveTurns) -> None:
+    if turns.routes.current is not None:
+        turns.routes.current.timer = None
 
 
 def drop_owner(real: Real, routes: Routes, event: Any) -> Any:
@@ -233,7 +238,12 @@ PLANTED: dict[str, tuple[Plant, str, str]] = {
         "open for ever",
     ),
     "words that are sent again are given up": (
-        method(LiveTurns, "_connection_lost", lambda real, turns, sends_again: real(turns, not sends_again)),
+        never(LiveTurns, "_said_again"),
+        "a lost connection",
+        "given up",
+    ),
+    "an answer that was cut is waited for when words are said again": (
+        method(LiveTurns, "_said_again", wait_for_cut_answer),
         "a lost connection",
         "open for ever",
     ),
@@ -253,15 +263,9 @@ PLANTED: dict[str, tuple[Plant, str, str]] = {
     "the end refuses what waits": (on_fact("Over", refuse_all), "the end", "refused for no reason"),
     "a stop refuses nothing": (ignored("Stopped"), "the end", "goes on waiting"),
     "the end leaves segments open": (
-        method(LiveTurns, "_over", lambda real, turns, failure: setattr(turns, "phase", SessionPhase.CLOSED)),
+        method(LiveTurns, "_over", lambda real, turns: setattr(turns, "phase", SessionPhase.CLOSED)),
         "the end",
-        "to nobody",
-    ),
-    "a failure is told to nobody": (without(effects.TellError), "the end", "to nobody"),
-    "a failure is told twice": (
-        on_fact("Over", lambda turns: turns._do(effects.TellError("again"))),
-        "the end",
-        "told twice",
+        "outlives its session",
     ),
     "something happens after the end": (
         on_fact("Over", lambda turns: setattr(turns, "phase", SessionPhase.OPEN)),

@@ -8,7 +8,8 @@ from itertools import takewhile
 from ..adk.calls.gate import ApprovalGate
 from ..adk.content import encode_content
 from ..adk.live.live_message import LiveMessage
-from ..adk.live.live_run import LiveOptions, LiveRun
+from ..adk.live.live_options import LiveOptions
+from ..adk.live.live_run import LiveRun
 from ..adk.live.model_watch import has_live_mode, live_model_of
 from ..adk.live_listener import LiveListener
 from ..adk.run import Run

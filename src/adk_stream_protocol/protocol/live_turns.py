@@ -28,35 +28,6 @@ class LiveTurns(LiveSegments):
         self._places: dict[str, Place] = {}  # of events that ADK is storing
         self._unsent: list[str] = []  # what the user has written while ADK waited for an answer to a call
 
-    # -- what is asked of it ------------------------------------------------------------------------------------------
-
-    @property
-    def open_message(self) -> Message | None:
-        """The message of the open segment: the one that the model speaks in, if there are several."""
-        if self.routes.current is not None and self.routes.current.is_open:
-            return self.routes.current
-        return next((message for message in self.routes.messages.values() if message.is_open), None)
-
-    @property
-    def is_at_work(self) -> bool:
-        """Whether a tool is."""
-        return any(message.at_work for message in self.routes.messages.values())
-
-    def find_message(self, calls: frozenset[CallKey]) -> str | None:
-        """Whose calls these are, if answers to them are for this session."""
-        found = (self.routes.calls[key] for key in calls if key in self.routes.calls)
-        return next((call.message.name for call in found if call.phase is not CallPhase.SHOWN), None)
-
-    def calls_of(self, name: str) -> list[CallKey]:
-        """The calls of a message whose results clients do not have."""
-        calls = self.routes.messages[name].calls.values()
-        return [call.key for call in calls if call.phase is not CallPhase.SHOWN]
-
-    def is_orphan(self, key: CallKey) -> bool:
-        """Whether ADK does nothing with the result of this call."""
-        call = self.routes.calls.get(key)
-        return call is not None and call.phase is CallPhase.ORPHANED
-
     # -- facts --------------------------------------------------------------------------------------------------------
 
     def receive(self, fact: Fact) -> list[Effect]:

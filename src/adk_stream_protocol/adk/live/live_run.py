@@ -9,10 +9,9 @@ import logging
 from collections.abc import Sequence
 from collections.abc import Set as AbstractSet
 from contextlib import aclosing
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
-from google.adk.agents.run_config import RunConfig
 from google.adk.errors.session_not_found_error import SessionNotFoundError
 from google.adk.events import Event
 from google.genai import types
@@ -30,9 +29,9 @@ from ..run import LEASE_LOST, RESTARTING, AnsweredCalls, RunContext
 from ..run import STOP_GRACE_S as _STOP_GRACE_S
 from ..run_end import log_failure, unfinished_events
 from ..session import MessageIds
-from ..translate.translators import Translators
 from .input_queue import LiveInput
 from .live_message import LiveMessage
+from .live_options import LiveOptions
 from .live_segments import LiveSegments, SessionEnd
 from .model_watch import ModelWatch, current_watch, watch_models
 
@@ -41,16 +40,6 @@ logger = logging.getLogger(__name__)
 ENDED = "the session has ended"
 
 _TICK_S = 1
-
-
-@dataclass(frozen=True, kw_only=True)
-class LiveOptions:
-    """How a live session is run and shown."""
-
-    run_config: RunConfig
-    translators: Translators
-    shown: MessageIds
-    """How answers are shown that nobody asked for in writing, but for `LiveRun.spoken_style`."""
 
 
 class LiveRun:

@@ -5,7 +5,7 @@ Nothing is decided here: see protocol/live_turns.py.
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Awaitable, Callable
 from collections.abc import Set as AbstractSet
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -16,14 +16,12 @@ from google.adk.sessions import Session
 from google.adk.tools import BaseTool
 from google.genai import types
 
-from ...errors import StoreUnavailable
 from ...protocol import live_effects as effects
 from ...protocol import live_facts as facts
 from ...protocol.call_record import CallKey
-from ...protocol.live_effects import Effect, End
+from ...protocol.live_effects import Effect, End, Why
 from ...protocol.live_facts import Fact
 from ...protocol.live_turns import LiveTurns
-from ..calls.delivery import refuse_call, withdraw_call
 from ..calls.live_observer import NestedCall
 from ..calls.resumption import answer_event, response_part
 from ..live_listener import LiveListener
@@ -34,11 +32,11 @@ from .input_queue import LiveInput
 from .live_message import LiveMessage
 from .live_writer import Files, LiveWriter, announced_event, result_event
 from .model_events import is_all_voice, read_event, shown_calls
+from .refusals import Refusals
 
 logger = logging.getLogger(__name__)
 
 _LOST_ANSWER = "The connection to the model was lost during this answer. Send your message again."
-_RETRY_S = 1
 _INTERRUPTION = Event(author="model", interrupted=True)
 _UNCAUSED = Cause()
 
@@ -60,8 +58,8 @@ class LiveSegments:
     | the chat | `_context`, `_writer`, `_input`, `session` |
     | the table | `turns`, `_effects`, `_timers`, `_belongs` |
     | messages | `messages`, `_new_message`, `_words`, `_emitting` |
-    | calls | `records`, `announced`, `_made_by`, `_nested`, `_beside`, `_news` |
-    | the end | `is_ending`, `end`, `_work` |
+    | calls | `records`, `announced`, `_made_by`, `_nested`, `_beside`, `_refusals`, `_news` |
+    | the end | `is_ending`, `end` |
     """
 
     def __init__(
@@ -93,7 +91,7 @@ class LiveSegments:
         self._nested: dict[CallKey, tuple[BaseTool, NestedCall]] = {}
         self._beside: dict[CallKey, asyncio.Task[Any]] = {}
         self._news = asyncio.Event()
-        self._work: set[asyncio.Task[None]] = set()
+        self._refusals = Refusals(context, self.wake)
 
     @property
     def open_message(self) -> LiveMessage | None:
@@ -225,9 +223,13 @@ class LiveSegments:
             case effects.Hear(name, event_id):
                 self._writer.hear(self._message(name), self._emitting[event_id][0])
             case effects.Refuse(call, why):
-                return self._refuse(call, why, cause)
+                if cause.raises:
+                    return self._refusals.now(call, why)
+                if why is Why.STOPPED:
+                    return self._refusals.once(call, why)
+                self._refusals.at_last(call, why)
             case effects.Withdraw(call):
-                self._in_background(withdraw_call(self._context.store, self._context.leased, call))
+                self._refusals.withdraw(call)
             case effects.Deliver(name, call):
                 return self._deliver(self._message(name), call)
             case effects.StoreResult(name, call, response):
@@ -311,36 +313,6 @@ class LiveSegments:
 
     # -- effects: what is stored --------------------------------------------------------------------------------------
 
-    def _refuse(self, call: CallKey, reason: str, cause: Cause) -> Awaitable[None] | None:
-        if cause.raises:
-            return refuse_call(self._context.store, self._context.leased.key, call, reason)
-        if reason == effects.Why.STOPPED:
-            return self._refuse_once(call, reason)
-        self._in_background(self._refuse_at_last(call, reason))
-        return None
-
-    async def _refuse_once(self, call: CallKey, reason: str) -> None:
-        try:
-            await refuse_call(self._context.store, self._context.leased.key, call, reason)
-        except StoreUnavailable:  # then it stays pending, and nothing runs without the record
-            logger.error("a call that was stopped is still pending")
-
-    async def _refuse_at_last(self, call: CallKey, reason: str) -> None:
-        """While the call waits, the session does: a store that fails is asked again."""
-        while not self.is_ending:
-            try:
-                await refuse_call(self._context.store, self._context.leased.key, call, reason)
-                break
-            except StoreUnavailable:
-                logger.error("call %s is to be refused, and the store is down", call.call_id)
-                await asyncio.sleep(_RETRY_S)
-        self.wake()
-
-    def _in_background(self, work: Coroutine[Any, Any, None]) -> None:
-        task = asyncio.create_task(work, name="adk-stream live refusal")
-        self._work.add(task)
-        task.add_done_callback(self._work.discard)
-
     async def _deliver(self, message: LiveMessage, call: CallKey) -> None:
         """The result of a call that ADK has given out of its hands: it neither waits for it nor stores it."""
         part = response_part(self.records[call])
@@ -367,6 +339,5 @@ class LiveSegments:
         """Nothing more is decided or carried out."""
         for timer in self._timers.values():
             timer.cancel()
-        for task in self._work:
-            task.cancel()
+        self._refusals.give_up()
         await self._effects.drained()
