@@ -409,6 +409,9 @@ class World:
         self.feed(facts.ConnectionLost())
         if again:
             self.feed(facts.SaidAgain())
+            timers = {name: message.timer for name, message in self.turns.routes.messages.items()}
+            cut = {name for name, timer in timers.items() if timer is not None and timer.name == "resumes"}
+            assert not books.unanswered & cut, "words that were sent again are given up"
 
     def _hand(self, _: str) -> None:
         books = self.books

@@ -228,14 +228,15 @@ class LiveTurns(LiveSegments):
         if self.routes.current is not None and self.routes.current.unwanted is Unwanted.INTERRUPTED:
             self._end_turn(self.routes.current)
         message = self.routes.current
-        if message is not None and message.is_open and not message.calls:
+        has_timer = message is not None and message.phase is Phase.ASKED and message.timer is not None
+        if message is not None and message.is_open and not message.calls and not has_timer:
             self._start_timer("resumes", message, self._resume_s)
 
     def _said_again(self) -> None:
         """An answer that has not begun comes from the start."""
         message = self.routes.current
-        if message is not None and message.phase is Phase.ASKED:
-            message.timer = None
+        if message is not None and message.phase is Phase.ASKED and message.timer is not None:
+            message.timer = None if message.timer.name == "resumes" else message.timer
 
     # -- the gate -----------------------------------------------------------------------------------------------------
 
