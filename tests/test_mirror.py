@@ -26,6 +26,10 @@ TESTED_ELSEWHERE = {
     "transports/connection": "transports/test_event_stream",
     "transports/websocket/socket_client": "transports/websocket/test_live_socket",
     "transports/websocket/socket_voice": "transports/websocket/test_live_voice",
+    **dict.fromkeys(
+        [f"protocol/live_{part}" for part in ("effects", "facts", "messages", "routes", "segments")],
+        "protocol/test_live_turns_explored",
+    ),
     # one suite for all stores
     "store/base": "store/test_store_contract",
     "store/memory": "store/test_store_contract",
