@@ -101,7 +101,21 @@ def test_a_tool_of_the_application_s_is_no_control_flow_though_adk_has_one_of_it
 @pytest.mark.parametrize("kind", [SequentialAgent, ParallelAgent, LoopAgent])
 def test_agents_below_others_are_found_by_name(kind: type[SequentialAgent | ParallelAgent | LoopAgent]) -> None:
     root = kind(name="root", sub_agents=[agent("a", tools=[exit_loop]), agent("b")])
-    assert control_flow_by_author(root) == {"a": {"exit_loop"}, "b": frozenset()}
+    # ADK adds this tool when a live run of the sequence begins.
+    sequence = {"task_completed"} if kind is SequentialAgent else set[str]()
+    assert control_flow_by_author(root) == {"a": {"exit_loop"} | sequence, "b": sequence}
+
+
+def test_a_sequence_s_own_tool_is_control_flow_also_after_a_live_run_has_added_it() -> None:
+    def task_completed() -> str:
+        """As ADK's own, by the module that it is defined in."""
+        return "done"
+
+    task_completed.__module__ = "google.adk.agents.sequential_agent"
+    adks, ours = agent("a", tools=[task_completed]), agent("b", tools=[own("task_completed")])
+    SequentialAgent(name="root", sub_agents=[adks, ours])
+    assert "task_completed" in control_flow_of(adks)
+    assert "task_completed" not in control_flow_of(ours)
 
 
 def calling_authors(root: BaseNode) -> set[str]:

@@ -9,6 +9,8 @@ from google.adk.agents.run_config import RunConfig
 from google.adk.tools import FunctionTool
 from google.adk.tools.agent_tool import AgentTool
 
+from adk_stream_protocol.adk.live.live_run import LiveRun
+from adk_stream_protocol.protocol import live_facts as facts
 from adk_stream_protocol.protocol.call_record import ChatKey
 from adk_stream_protocol.testing import LiveSession, ScriptedLiveModel, ScriptedModel, call
 from live.live_pages import World, beside, both_families, live_page, live_world, until
@@ -64,7 +66,7 @@ async def begin_payment(client: LiveClient, *, spoken: bool) -> str:
         request_id = client.new_request()
         client.send_frame({"type": "resume", "requestId": request_id, "id": "chat-1"})
     else:
-        request_id = client.start_send(said("Pay five"))
+        request_id = client.start_send(said("Pay five", "pay"))
     await client.until(lambda: len(chunks(client, request_id)) >= 3)
     return request_id
 
@@ -102,7 +104,7 @@ async def test_a_call_after_an_interruption_is_refused_if_the_user_has_written_s
         request_id = await begin_payment(client, spoken=False)
         client.tell("interrupt")
         await client.answer(request_id)
-        other = client.start_send(said("Never mind"))
+        other = client.start_send(said("Never mind", "other"))
         await client.until(lambda: chunks(client, other))
         server.goes_on.set()
         assert (await client.answer(other)).text
@@ -442,3 +444,79 @@ async def test_a_call_inside_an_agent_that_is_a_tool_is_refused_when_its_session
         page = world.page()
         await page.say("Hello?")
         assert (till.paid, await world.states()) == ([], ["denied"])
+
+
+# -- the connection to the model ---------------------------------------------------------------------------------------
+
+
+def run_of(live: LiveApp) -> LiveRun:
+    (run,) = live.bridge._service._leases  # pyright: ignore
+    assert isinstance(run, LiveRun)
+    return run
+
+
+class Begins:
+    """Begins an answer, and goes on if it is told to."""
+
+    def __init__(self) -> None:
+        self.goes_on = asyncio.Event()
+
+    async def __call__(self, session: LiveSession) -> None:
+        await session.expect_text()
+        await session.say("Once upon ")
+        go_on, heard = asyncio.create_task(self.goes_on.wait()), asyncio.create_task(session.expect())
+        await asyncio.wait([go_on, heard], return_when=asyncio.FIRST_COMPLETED)
+        if go_on.done():
+            await session.say("a time.")
+            await session.turn_complete()
+        go_on.cancel()
+        while (await heard).kind != "close":
+            await session.answer("Fine.")
+            heard = asyncio.create_task(session.expect())
+
+
+@pytest.mark.parametrize("goes_on", [True, False], ids=["the service goes on", "it does not"])
+async def test_an_answer_whose_connection_is_lost_ends_within_seconds(goes_on: bool) -> None:
+    server = Begins()
+    async with live_app(server) as live, live.attached() as client:
+        request_id = client.start_send(said("Tell me a story", "story"))
+        await client.until(lambda: any(chunk["type"] == "text-delta" for chunk in chunks(client, request_id)))
+        lost_at = asyncio.get_running_loop().time()
+        run_of(live).notice(facts.ConnectionLost())
+        run_of(live).notice(facts.Reconnected())
+        if goes_on:
+            server.goes_on.set()
+        story = await client.answer(request_id)
+        assert story.chunks[-1]["type"] == ("finish" if goes_on else "error")
+        assert asyncio.get_running_loop().time() - lost_at < 6
+        assert (await client.say("Go on")).text.startswith("Fine.")
+        history = texts(await live.messages())
+        assert [role for role, _ in history] == ["user", "assistant"] * 2
+        assert history[1][1] == ("Once upon a time." if goes_on else "Once upon ")
+
+
+async def test_a_call_that_the_model_takes_back_does_not_run() -> None:
+    till = Till()
+    tool = FunctionTool(till.pay, require_confirmation=True)
+    async with live_page([call("pay", amount=5)], "As you like.", tools=(tool,)) as at:
+        await at.say("Pay.")
+        (run,) = at.world.bridge._service._leases  # pyright: ignore
+        (record,) = await at.world.records()
+        run.notice(facts.Withdrawn((record.call,)))  # pyright: ignore
+        turn = await at.unasked_turn()
+        assert turn.text.endswith("As you like.")
+        assert (till.paid, await at.world.states()) == ([], ["denied"])
+
+
+async def test_a_service_that_refuses_is_told_once_to_those_who_only_listen() -> None:
+    async with live_app(listens_for_ever, speaks=True) as live, live.attached() as client:
+        client.send_frame(sound(20))
+        await client.until(lambda: live.runs or client.tell("ping"))
+        for _ in range(3):
+            run_of(live).notice(facts.Refused("Later."))
+        told = await client.own("error")
+        assert (told["code"], told["message"]) == ("live-failed", "Later.")
+        assert len(own(client, "error")) == 1
+        run_of(live).notice(facts.Reconnected())
+        run_of(live).notice(facts.Refused("Later."))
+        await client.own("error", 2)

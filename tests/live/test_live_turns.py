@@ -253,3 +253,11 @@ def test_an_answered_message_gets_the_models_next_words_unless_it_is_speaking(is
         table.happens(what)
     table.turns.receive(facts.Answered(frozenset({key}), done=frozenset({key})))
     assert table.happens("text") == ("B" if is_speaking else "A")
+
+
+def test_a_long_conversation_is_forgotten_but_for_its_end() -> None:
+    table = Table()
+    for _ in range(100):
+        for what in ("heard", "audio", "done"):
+            table.happens(what)
+    assert len(table.turns.routes.messages) <= 3

@@ -125,7 +125,7 @@ class CallRecord(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """What the application's `prepare` chose for the run."""
     asked_payload: Any = None
     """What the tool asks the person to fill in."""
-    is_nested: bool = False
+    is_nested: bool | None = None
     """An agent that runs as a tool has made the call: only the run that it waits in can continue it."""
     delivered: bool | None = None
     """Whether ADK's session has the outcome, or does not need it any more; None if an older version made the record.

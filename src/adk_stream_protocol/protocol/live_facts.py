@@ -19,8 +19,6 @@ class ModelEvent:
     is_said: bool = False
     """It has something for the user: text, voice, calls, results, an error."""
     is_partial: bool = False
-    is_voice: bool = False
-    """It has voice and nothing else."""
     calls: tuple[CallKey, ...] = ()
     """Those that clients see."""
     results: tuple[CallKey, ...] = ()

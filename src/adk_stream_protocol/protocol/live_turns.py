@@ -93,10 +93,7 @@ class LiveTurns(LiveSegments):
 
     def _wrote(self, name: str) -> None:
         """Calls that ADK waits for are refused by that: it would hear nothing before they end."""
-        done = self.routes.done_with()
-        for old in done:
-            del self.routes.messages[old.name]
-        self._do(*(effects.Forget(old.name) for old in done))
+        self._forget_ended()
         blocked = [other for other in self.routes.messages.values() if other.is_blocked]
         message = self.routes.begin(Phase.ASKED, name)
         self.routes.ask(message)
@@ -112,6 +109,13 @@ class LiveTurns(LiveSegments):
         else:
             self._do(effects.Send(name))
         self._notify(name)
+
+    def _forget_ended(self) -> None:
+        in_flight = [found for place in self._places.values() for found in (place.message, place.over_before)]
+        for message in self.routes.done_with():
+            if message not in in_flight and message.name not in self._unnotified:
+                del self.routes.messages[message.name]
+                self._do(effects.Forget(message.name))
 
     def _not_sent(self, message: Message) -> None:
         if message.name in self._unsent:
@@ -164,6 +168,7 @@ class LiveTurns(LiveSegments):
 
     def _came(self, event: ModelEvent) -> None:
         place = self._places[event.id] = self.routes.route(event)
+        self._forget_ended()
         name, before = (found.name if found else None for found in (place.message, place.over_before))
         self._do(effects.Belongs(event.id, name, self.routes.step, place.is_over, before))
 

@@ -125,7 +125,7 @@ class GatedCall:
                 browser_deadline=None if browser_s is None else now + browser_s,
                 message_id=self.leased.message_id,
                 prepared=self.leased.prepared,
-                is_nested=self.is_nested,
+                is_nested=self.is_nested or None,
                 delivered=False,
                 **about,
             )

@@ -193,7 +193,8 @@ class LiveSegments:
 
     async def take(self, event: Event) -> None:
         """An event comes out of ADK."""
-        files = await self._context.chat.files(event.actions.artifact_delta)
+        named = event.actions.artifact_delta
+        files = await self._context.chat.files(named) if named else None
         self._emitting[event.id] = event, files
         for call in shown_calls(event):
             self._made_by[CallKey(event.invocation_id, call.id or "")] = event

@@ -10,13 +10,20 @@ from ..event_parts import CONTROL_FLOW, is_said, recorded_voice
 
 def read_event(event: Event) -> ModelEvent:
     heard, status = event.input_transcription, event.interaction_status
+    if is_all_voice(event):  # fifty times a second
+        return ModelEvent(
+            event.id,
+            is_said=True,
+            is_partial=bool(event.partial),
+            is_interrupted=bool(event.interrupted),
+            is_turn_complete=bool(event.turn_complete),
+        )
     calls = [CallKey(event.invocation_id, call.id or "") for call in shown_calls(event)]
     responses = event.get_function_responses()
     return ModelEvent(
         event.id,
         is_said=is_said(event),
         is_partial=bool(event.partial),
-        is_voice=is_all_voice(event),
         calls=tuple(calls),
         results=tuple(CallKey(event.invocation_id, response.id or "") for response in responses),
         heard=None if heard is None else bool(heard.finished),
