@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from adk_stream_protocol.adk.live.effect_queue import Cause, EffectQueue
-from adk_stream_protocol.protocol.live_effects import ClearVoice, Effect, Notify, TellError
+from adk_stream_protocol.protocol.live_effects import ClearVoice, Effect, Notify, Send
 
 pytestmark = pytest.mark.virtual_time
 
@@ -15,7 +15,7 @@ NOBODY = Cause()
 
 
 class Worker:
-    """`Notify` is at once, `ClearVoice` takes a while, `TellError` fails."""
+    """`Notify` is at once, `ClearVoice` takes a while, `Send` fails."""
 
     def __init__(self) -> None:
         self.done: list[Effect] = []
@@ -29,8 +29,8 @@ class Worker:
 
     async def _later(self, effect: Effect) -> None:
         await asyncio.sleep(1)
-        if isinstance(effect, TellError):
-            raise ConnectionError(effect.text)
+        if isinstance(effect, Send):
+            raise ConnectionError(effect.message)
         self.done.append(effect)
 
 
@@ -52,7 +52,7 @@ async def test_nothing_overtakes_what_has_to_wait() -> None:
 
 async def test_a_failure_ends_its_own_effects_and_no_others() -> None:
     worker = Worker()
-    first = worker.queue.put([TellError("down"), Notify("A")], NOBODY)
+    first = worker.queue.put([Send("down"), Notify("A")], NOBODY)
     second = worker.queue.put([Notify("B")], NOBODY)
     with pytest.raises(ConnectionError, match="down"):
         await first

@@ -10,7 +10,6 @@ from google.adk.tools import FunctionTool
 from google.adk.tools.agent_tool import AgentTool
 
 from adk_stream_protocol.adk.live.live_run import LiveRun
-from adk_stream_protocol.protocol import live_facts as facts
 from adk_stream_protocol.protocol.call_record import ChatKey
 from adk_stream_protocol.testing import LiveSession, ScriptedLiveModel, ScriptedModel, call
 from live.live_pages import World, beside, both_families, live_page, live_world, until
@@ -482,13 +481,12 @@ async def test_an_answer_whose_connection_is_lost_ends_within_seconds(goes_on: b
         request_id = client.start_send(said("Tell me a story", "story"))
         await client.until(lambda: any(chunk["type"] == "text-delta" for chunk in chunks(client, request_id)))
         lost_at = asyncio.get_running_loop().time()
-        run_of(live).notice(facts.ConnectionLost())
-        run_of(live).notice(facts.Reconnected())
+        run_of(live).connection_lost()
         if goes_on:
             server.goes_on.set()
         story = await client.answer(request_id)
         assert story.chunks[-1]["type"] == ("finish" if goes_on else "error")
-        assert asyncio.get_running_loop().time() - lost_at < 6
+        assert asyncio.get_running_loop().time() - lost_at <= Limits().live_resume_s + 1
         assert (await client.say("Go on")).text.startswith("Fine.")
         history = texts(await live.messages())
         assert [role for role, _ in history] == ["user", "assistant"] * 2
@@ -502,21 +500,7 @@ async def test_a_call_that_the_model_takes_back_does_not_run() -> None:
         await at.say("Pay.")
         (run,) = at.world.bridge._service._leases  # pyright: ignore
         (record,) = await at.world.records()
-        run.notice(facts.Withdrawn((record.call,)))  # pyright: ignore
+        run.withdrawn([record.call.call_id])  # pyright: ignore
         turn = await at.unasked_turn()
         assert turn.text.endswith("As you like.")
-        assert (till.paid, await at.world.states()) == ([], ["denied"])
-
-
-async def test_a_service_that_refuses_is_told_once_to_those_who_only_listen() -> None:
-    async with live_app(listens_for_ever, speaks=True) as live, live.attached() as client:
-        client.send_frame(sound(20))
-        await client.until(lambda: live.runs or client.tell("ping"))
-        for _ in range(3):
-            run_of(live).notice(facts.Refused("Later."))
-        told = await client.own("error")
-        assert (told["code"], told["message"]) == ("live-failed", "Later.")
-        assert len(own(client, "error")) == 1
-        run_of(live).notice(facts.Reconnected())
-        run_of(live).notice(facts.Refused("Later."))
-        await client.own("error", 2)
+        assert (till.paid, await at.world.states()) == ([], ["withdrawn"])
