@@ -9,6 +9,7 @@ from google.adk.agents.run_config import RunConfig
 from google.adk.tools import FunctionTool
 from google.adk.tools.agent_tool import AgentTool
 
+from adk_stream_protocol import Limits
 from adk_stream_protocol.adk.live.live_run import LiveRun
 from adk_stream_protocol.protocol.call_record import ChatKey
 from adk_stream_protocol.testing import LiveSession, ScriptedLiveModel, ScriptedModel, call
