@@ -89,6 +89,13 @@ class Routes:
         self.unheard = None
         self._go_on(message)
 
+    def take_back(self, message: Message) -> None:
+        """The model does not get what the user wrote: it is where it was."""
+        self.current = None if self.current is message else self.current
+        self.after = None if self.after is message else self.after
+        if self.turn is Turn.EARLIER:
+            self.turn = Turn.PLAIN
+
     def resume(self, message: Message) -> None:
         """Something was answered, and what the model says next is about it; unless it is saying something else."""
         if self.current is not message and (self.current is None or not self.current.is_open):

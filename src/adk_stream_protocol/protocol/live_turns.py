@@ -125,7 +125,7 @@ class LiveTurns(LiveSegments):
             if other.phase is Phase.WAITING and other.unwanted is Unwanted.SUPERSEDED:
                 other.unwanted = None
         self._close(message, End.UNSENT)
-        self._end_turn(message)
+        self.routes.take_back(message)
 
     def _send_unsent(self) -> None:
         if not any(message.is_blocked for message in self.routes.messages.values()):
