@@ -77,6 +77,7 @@ class Books:
     in_flight: ModelEvent | None = None
     unheard: int = 0
     """Turns that the user wants to hear no more of."""
+    unheard_in: str = ""
     is_cut: bool = False
     is_attended: bool = True
     is_lost: bool = False
@@ -302,6 +303,7 @@ class World:
         assert effects.ClearVoice() in done, "the voice goes on"
         if any(isinstance(effect, effects.Close) for effect in done):
             self.books.unheard = self.books.owed
+            self.books.unheard_in = self.spoken_in
 
     def _go(self, _: str) -> None:
         self.books.left["go"] -= 1
@@ -316,7 +318,7 @@ class World:
         timer = self.books.timers.pop(name)
         self.books.stale.append(timer)
         self.feed(facts.TimerFired(timer))
-        if timer.name == "silent":
+        if timer.name == "silent" and name == self.books.unheard_in:
             self.books.unheard = 0
 
     # -- the model

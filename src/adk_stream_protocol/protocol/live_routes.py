@@ -58,7 +58,7 @@ class Routes:
         self.unheard: Message | None = None
         self.last: Message | None = None
         self.turn = Turn.PLAIN
-        self._is_speaking = False  # the model has begun a turn, and not ended it
+        self._is_speaking = False  # the model has begun a turn and not ended it, or a result begins one
         self._step = 0
         self._begun = 0
 
@@ -89,6 +89,13 @@ class Routes:
         self.unheard = None
         self._go_on(message)
 
+    def take_back(self, message: Message) -> None:
+        """The model does not get what the user wrote: it is where it was."""
+        self.current = None if self.current is message else self.current
+        self.after = None if self.after is message else self.after
+        if self.turn is Turn.EARLIER:
+            self.turn = Turn.PLAIN
+
     def resume(self, message: Message) -> None:
         """Something was answered, and what the model says next is about it; unless it is saying something else."""
         if self.current is not message and (self.current is None or not self.current.is_open):
@@ -108,6 +115,12 @@ class Routes:
         if message is self.current:
             self.current, self.after = self.after, None
             self.unheard = message if message.awaits_words else None
+
+    @property
+    def is_idle(self) -> bool:
+        """The model says nothing before it gets something."""
+        is_asked = self.current is not None and self.current.phase is Phase.ASKED
+        return not self._is_speaking and not is_asked and self.turn is Turn.PLAIN
 
     def _give_up_heard(self) -> None:
         """The user goes on: what was said gets no answer of its own."""
@@ -134,8 +147,9 @@ class Routes:
 
     def _take_results(self, event: ModelEvent) -> Message | None:
         self._step += 1
-        if self.turn is not Turn.CUT:
-            self.turn = Turn.HAS_RESULT
+        if self.turn is not Turn.CUT:  # a model that has ended its turn answers in one
+            self.turn = Turn.HAS_RESULT if self._is_speaking else Turn.PLAIN
+        self._is_speaking = True
         known = [self.calls[key] for key in event.results if key in self.calls]
         owner = known[0].message if known else self.current
         if self.current is None:

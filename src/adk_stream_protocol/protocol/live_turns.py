@@ -124,7 +124,7 @@ class LiveTurns(LiveSegments):
             if other.phase is Phase.WAITING and other.unwanted is Unwanted.SUPERSEDED:
                 other.unwanted = None
         self._close(message, End.UNSENT)
-        self._end_turn(message)
+        self.routes.take_back(message)
 
     def _send_unsent(self) -> None:
         if not any(message.is_blocked for message in self.routes.messages.values()):
@@ -156,11 +156,11 @@ class LiveTurns(LiveSegments):
         self._do(effects.ClearVoice())  # also of a message whose words are complete
         message = self.routes.current
         if message is not None and message.is_open and not message.is_busy:
-            is_lost = message.timer is not None and message.timer.name == "resumes"
+            is_said = self.routes.is_idle or (message.timer is not None and message.timer.name == "resumes")
             message.unwanted = Unwanted.INTERRUPTED
             self._close(message, End.INTERRUPTED)
-            if is_lost:
-                self._end_turn(message)  # the model does not go on with it: what it says next is something else
+            if is_said:
+                self._end_turn(message)  # the model says no more of it: what comes next is something else
             else:
                 self._start_timer("silent", message, SILENT_S)
 
@@ -195,7 +195,7 @@ class LiveTurns(LiveSegments):
             self._end_turn(message)
         elif message.unwanted is not None and event.results and not message.at_work:
             self._close(message)
-            if message.unwanted is Unwanted.SUPERSEDED and not message.calls:
+            if message.unwanted is Unwanted.SUPERSEDED and not any(call.blocks for call in message.calls.values()):
                 message.unwanted = None
         elif event.results and message is not self.routes.current and not message.is_blocked:
             self._start_timer("quiet", message, QUIET_S)  # the model is at something else
