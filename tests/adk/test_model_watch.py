@@ -35,7 +35,9 @@ class Observed:
     def withdrawn(self, call_ids: Sequence[str]) -> None:
         self.withdrawn_ids += call_ids
 
-    def answer_lost(self) -> None: ...
+    def connection_lost(self) -> None: ...
+
+    def said_again(self) -> None: ...
 
 
 async def waits(session: LiveSession) -> None:
