@@ -191,7 +191,6 @@ async def test_words_for_a_conversation_that_begins_again_follow_its_history() -
         assert second.received == []
         await connection.send_history([history])
         assert second.received == [history, types.UserContent("Hello")]
-    watch.stop()
 
 
 async def test_another_agent_gets_no_words_again_since_they_are_in_its_history() -> None:
