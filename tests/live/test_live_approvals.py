@@ -1,6 +1,7 @@
 """A person decides while a live session waits: with reasons, late, twice, by another door, or writes on instead."""
 
 import asyncio
+import copy
 from typing import Any
 
 import pytest
@@ -305,6 +306,28 @@ async def test_two_calls_are_decided_by_two_doors(family: str) -> None:
         assert told_results(at.model) == [DENIED, {"paid": 6}]
         assert till.paid == [6]
         await at.is_what_a_reload_shows()
+
+
+@both_families
+@pytest.mark.parametrize("at_once", [True, False], ids=["at once", "later"])
+async def test_an_answer_that_comes_again_while_another_call_waits_is_told_its_outcome(
+    family: str, at_once: bool
+) -> None:
+    till = Till()
+    calls = [call("pay", amount=5), call("pay", amount=6)]
+    async with live_page(calls, "Done.", family=family, tools=(till.gated,)) as at:
+        await at.say("Pay.")
+        tab = at.over_http()
+        tab.decide("pay", 0)
+        body = {"id": tab.chat.chat_id, "messages": copy.deepcopy(tab.messages), "messageId": tab.messages[-1]["id"]}
+        again = [lambda: tab.chat.post(body)] * 2
+        first, *others = await asyncio.gather(tab.answer(), *(post() for post in again if at_once))
+        others += [await post() for post in again if not at_once]
+        assert all(O[0] in answer.types for answer in (first, *others))
+        tab.decide("pay", 1, approved=False)
+        assert (await tab.answer()).types == segment(*D, *X)
+        assert told_results(at.model) == [{"paid": 5}, DENIED]
+        assert till.paid == [5]
 
 
 @both_families

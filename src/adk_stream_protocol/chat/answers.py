@@ -29,7 +29,7 @@ from .background import BackgroundWork, Opened
 from .closed_logs import failed_log
 from .leases import Change, ChatLeases
 from .prepared import Prepared
-from .recorded_outcome import encode_recorded_outcome, was_shown_before
+from .recorded_outcome import encode_recorded_outcome, repeats_only, was_shown_before
 from .segments import Continuation, Segments, known_outputs
 
 if TYPE_CHECKING:
@@ -219,9 +219,10 @@ class ChatAnswers:
         start_id = turn.message_id or decoded.message_id
         if leased is None and decoded.open_calls:
             place = await self._find_place(request, decoded, start_id)
-            if isinstance(place, ChunkLog):
+            if isinstance(place, LeasedChat):
+                leased = place
+            elif not repeats_only(place, decoded):
                 return Reading(place)
-            leased = place
         if leased is not None:
             continuation = Continuation(
                 message_id=decoded.message_id,
