@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 from google.adk.sessions import InMemorySessionService
 
+from adk_stream_protocol.adk.live.live_run import LiveRun
 from adk_stream_protocol.store.memory import MemoryStore
 from adk_stream_protocol.testing import call
 from live.live_pages import CHAT, LivePage, World, live_world, until
@@ -62,6 +63,20 @@ async def test_the_next_server_shows_an_approval_that_waited_in_a_live_session_a
             assert (outputs(answer), answer.text) == ([{"paid": 5}], "Paid.")
             assert till.paid == [5]
             await page.is_what_a_reload_shows()
+
+
+@pytest.mark.parametrize("turns_of_the_loop", range(6))
+async def test_a_session_that_ends_while_its_calls_look_for_answers_does_end(turns_of_the_loop: int) -> None:
+    async with live_world(PAY, tools=(Till().gated,)) as world, world.socket() as at:
+        await at.say("Pay.")
+        (run,) = world.bridge._service._leases  # pyright: ignore
+        assert isinstance(run, LiveRun)
+        run.withdrawn(["another call"])  # calls that wait look whether it is them
+        for _ in range(turns_of_the_loop):
+            await asyncio.sleep(0)
+        async with asyncio.timeout(10):
+            await run.end_if_idle()
+        assert await world.states() == ["pending"]
 
 
 async def test_a_tool_of_a_live_session_is_waited_for_and_recorded() -> None:

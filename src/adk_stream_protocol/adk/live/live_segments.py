@@ -178,7 +178,8 @@ class LiveSegments:
 
     async def news(self, timeout_s: float) -> None:
         with suppress(TimeoutError):
-            await asyncio.wait_for(self._news.wait(), timeout_s)
+            async with asyncio.timeout(timeout_s):  # `wait_for` of Python 3.11 may lose a cancellation
+                await self._news.wait()
 
     async def finish_beside(self, longest_s: float) -> None:
         """Tools that run beside the conversation come to their ends: ADK has given them up."""
