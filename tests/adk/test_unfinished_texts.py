@@ -1,4 +1,4 @@
-"""Words that came in pieces, whole again when the connection that sent them is lost."""
+"""Words that came in pieces, whole again when the connection that sent them is lost, or the model calls a tool."""
 
 from typing import Any
 
@@ -58,3 +58,43 @@ def test_what_has_no_text_changes_nothing() -> None:
     others = [LlmResponse(content=types.Content(parts=[voice])), LlmResponse(turn_complete=True), spoken("")]
     assert wholes_of(text("Half"), *others) == [("model", "Half", None)]
     assert wholes_of(*others) == []
+
+
+# -- calls in mid-turn ------------------------------------------------------------------------------------------------
+
+CALL = LlmResponse(content=types.Content(parts=[types.Part(function_call=types.FunctionCall(name="pay"))]))
+
+
+def given_for(*responses: LlmResponse) -> list[Any]:
+    """What ADK gets: whole transcripts, and calls."""
+    texts = UnfinishedTexts()
+    given = [each for response in responses for each in texts.feed(response)]
+    wholes = (each.output_transcription for each in given if not each.partial)
+    assert texts.take_wholes() == []
+    return ["call" if whole is None else whole.text for whole in wholes if whole is None or whole.finished]
+
+
+def test_what_was_said_aloud_before_a_call_is_given_before_it_and_once() -> None:
+    moment, paid = spoken("One moment. "), spoken("Paid.")
+    assert given_for(moment, CALL, paid, spoken("One moment. Paid.", finished=True)) == [
+        "One moment. ",
+        "call",
+        "Paid.",
+    ]
+    assert given_for(moment, CALL, spoken("One moment. ", finished=True)) == ["One moment. ", "call"]
+    twice = given_for(moment, CALL, paid, CALL, spoken("Yes."), spoken("One moment. Paid.Yes.", finished=True))
+    assert twice == ["One moment. ", "call", "Paid.", "call", "Yes."]
+    next_turn = given_for(
+        moment, CALL, spoken("One moment. ", finished=True), moment, spoken("One moment. ", finished=True)
+    )
+    assert next_turn == ["One moment. ", "call", "One moment. "]
+
+
+def test_what_came_whole_before_a_call_and_calls_without_words_are_given_as_they_are() -> None:
+    whole = spoken("One moment.", finished=True)
+    assert given_for(spoken("One moment."), whole, CALL, spoken("Paid.", finished=True)) == [
+        "One moment.",
+        "call",
+        "Paid.",
+    ]
+    assert given_for(CALL, spoken("Paid."), spoken("Paid.", finished=True)) == ["call", "Paid."]

@@ -3,8 +3,8 @@
 It is read all the time. ADK reads nothing while a tool waits for a person, so that it would learn too late that the
 model took the call back, and after 16 unread messages the connection would not even see the answers to its own pings.
 
-It lets an answer come to its end before ADK leaves at a GoAway. It ends what was said when the connection is lost: the
-whole text follows its pieces, as at the end of a turn.
+It lets an answer come to its end before ADK leaves at a GoAway. It ends what was said when the connection is lost, and
+when the model calls a tool: the whole text follows its pieces, as at the end of a turn.
 
 It reports what passes, also calls that the model took back, which ADK drops.
 """
@@ -108,8 +108,8 @@ class WatchedConnection(BaseLlmConnection):
                 for whole in self._unfinished.take_wholes():
                     yield whole
             self._observer.taken(found)
-            self._unfinished.feed(found)
-            yield found
+            for response in self._unfinished.feed(found):
+                yield response
 
     async def _next(self) -> Any:
         """ADK leaves at a GoAway, also in the middle of an answer. So it gets that at the end of the turn, or when the

@@ -2,6 +2,9 @@
 
 A model's connection sends words as they are said, and all of them again when the turn ends. ADK stores only the whole,
 and so does whoever shows the conversation later. When a connection is lost, nobody else gives the whole.
+
+Gemini 3 calls tools in mid-turn, and ADK gives what was said aloud before a call only with the rest, after the call.
+The user has heard it before: so the session gets it before, too.
 """
 
 from google.adk.models.llm_response import LlmResponse
@@ -13,14 +16,40 @@ class UnfinishedTexts:
         self._said: list[types.Part] = []
         self._heard = ""
         self._spoken = ""
+        self._spoken_before_calls = ""
 
-    def feed(self, response: LlmResponse) -> None:
+    def feed(self, response: LlmResponse) -> list[LlmResponse]:
+        """What ADK is to get for this response."""
         parts = (response.content.parts if response.content is not None else None) or []
         texts = [part for part in parts if part.text]
         if texts:
             self._said = [*self._said, *texts] if response.partial else []
         self._heard = _so_far(self._heard, response.input_transcription)
         self._spoken = _so_far(self._spoken, response.output_transcription)
+        if self._spoken and any(part.function_call for part in parts):
+            return [self._whole_before_call(response), response]
+        spoken = response.output_transcription
+        if spoken is not None and spoken.finished and self._spoken_before_calls:
+            return self._without_known(response, spoken.text or "")
+        return [response]
+
+    def _whole_before_call(self, response: LlmResponse) -> LlmResponse:
+        spoken = types.Transcription(text=self._spoken, finished=True)
+        self._spoken_before_calls += self._spoken
+        self._spoken = ""
+        return LlmResponse(
+            output_transcription=spoken,
+            partial=False,
+            model_version=response.model_version,
+            live_session_id=response.live_session_id,
+        )
+
+    def _without_known(self, response: LlmResponse, text: str) -> list[LlmResponse]:
+        rest = text.removeprefix(self._spoken_before_calls)
+        self._spoken_before_calls = ""
+        if not rest:
+            return []
+        return [response.model_copy(update={"output_transcription": types.Transcription(text=rest, finished=True)})]
 
     def take_wholes(self) -> list[LlmResponse]:
         """What the connection would have sent at the end of the turn."""
