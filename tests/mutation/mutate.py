@@ -67,6 +67,12 @@ GATE_TESTS = [
     "tests/live/test_live_agent_tools.py",
 ]
 
+LIVE_TABLE_TESTS = [
+    "tests/protocol/test_live_turns.py",
+    "tests/live/test_live_turns.py",
+    "tests/protocol/test_live_turns_explored.py",
+]
+
 TARGETS = {
     "approvals": Target(
         "adk_stream_protocol.protocol.call_record",
@@ -121,6 +127,10 @@ TARGETS = {
     "gate_steps": Target("adk_stream_protocol.adk.calls.gate_steps", GATE_TESTS),
     "live_gate": Target("adk_stream_protocol.adk.calls.live_gate", GATE_TESTS),
     "unanswerable": Target("adk_stream_protocol.adk.calls.unanswerable", GATE_TESTS),
+    "live_turns": Target("adk_stream_protocol.protocol.live_turns", LIVE_TABLE_TESTS),
+    "live_routes": Target("adk_stream_protocol.protocol.live_routes", LIVE_TABLE_TESTS),
+    "live_segments": Target("adk_stream_protocol.protocol.live_segments", LIVE_TABLE_TESTS),
+    "live_messages": Target("adk_stream_protocol.protocol.live_messages", LIVE_TABLE_TESTS),
     "idempotency": Target("adk_stream_protocol.adk.calls.idempotency", ["tests/adk/test_idempotency.py"]),
 }
 

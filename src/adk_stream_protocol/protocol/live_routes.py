@@ -110,11 +110,10 @@ class Routes:
             self.turn = Turn.EARLIER
 
     def end(self, message: Message) -> None:
-        """The model's turn is over."""
+        """The model's turn is over, and so is its message, the current one."""
         self.turn, self._is_speaking = Turn.PLAIN, False
-        if message is self.current:
-            self.current, self.after = self.after, None
-            self.unheard = message if message.awaits_words else None
+        self.current, self.after = self.after, None
+        self.unheard = message if message.awaits_words else None
 
     @property
     def is_idle(self) -> bool:

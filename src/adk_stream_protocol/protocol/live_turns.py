@@ -86,8 +86,8 @@ class LiveTurns(LiveSegments):
                 self._end_soon(SessionPhase.LOST)
             case facts.Over():
                 self._over()
-            case facts.TimerFired(timer):
-                self._fired(timer)
+            case _:
+                self._fired(fact.timer)
 
     # -- the user -----------------------------------------------------------------------------------------------------
 

@@ -1,0 +1,302 @@
+"""Rows of the live table that the exploration does not reach: unsent words, calls of strangers, late news."""
+
+import itertools
+from typing import Any
+
+import pytest
+
+from adk_stream_protocol.errors import LocalProtocolError
+from adk_stream_protocol.protocol import live_effects as effects
+from adk_stream_protocol.protocol import live_facts as facts
+from adk_stream_protocol.protocol.call_record import CallKey
+from adk_stream_protocol.protocol.live_effects import Effect, End, Why
+from adk_stream_protocol.protocol.live_facts import ModelEvent
+from adk_stream_protocol.protocol.live_messages import Message, Phase
+from adk_stream_protocol.protocol.live_routes import Turn
+from adk_stream_protocol.protocol.live_turns import LiveTurns
+
+PAY, LOOK, INNER, STRANGE = (CallKey("inv", name) for name in ("pay", "look", "inner", "strange"))
+
+
+class Table:
+    """A session with a listener."""
+
+    def __init__(self) -> None:
+        self.turns = LiveTurns()
+        self._numbers = itertools.count()
+        self.feed(facts.Attached())
+
+    def feed(self, fact: facts.Fact) -> list[Effect]:
+        return self.turns.receive(fact)
+
+    def event(self, **about: Any) -> list[Effect]:
+        """It comes, and is emitted."""
+        event = ModelEvent(f"e{next(self._numbers)}", **about)
+        return [*self.feed(facts.Came(event)), *self.feed(facts.Emitted(event.id))]
+
+    def call(self, *keys: CallKey) -> list[Effect]:
+        return self.event(is_said=True, calls=keys)
+
+    def wait(self, key: CallKey, **about: Any) -> list[Effect]:
+        return self.feed(facts.Waits(key, **{"blocks": True, **about}))
+
+    def phase(self, name: str) -> Phase:
+        return self.turns.routes.messages[name].phase
+
+
+def of(kind: type[Effect], done: list[Effect]) -> list[Any]:
+    return [effect for effect in done if isinstance(effect, kind)]
+
+
+# -- what is asked of it ----------------------------------------------------------------------------------------------
+
+
+def test_the_open_message_is_that_of_the_open_segment() -> None:
+    table = Table()
+    assert table.turns.open_message is None
+    table.feed(facts.Wrote("A"))
+    assert (found := table.turns.open_message) is not None
+    assert found.name == "A"
+    table.event(is_said=True, is_turn_complete=True)
+    assert table.turns.open_message is None
+
+
+def test_a_message_that_is_not_the_models_can_be_open() -> None:
+    table = Table()
+    table.feed(facts.Wrote("A"))
+    table.call(PAY)
+    table.turns.routes.current = None
+    assert (found := table.turns.open_message) is not None
+    assert found.name == "A"
+
+
+def test_a_tool_is_at_work_until_it_has_ended() -> None:
+    table = Table()
+    table.feed(facts.Wrote("A"))
+    assert not table.turns.is_at_work
+    table.call(LOOK)
+    assert table.turns.is_at_work
+    table.feed(facts.Settled(LOOK, {}))
+    assert not table.turns.is_at_work
+
+
+def test_calls_are_found_by_their_message_also_when_their_outcome_is_shown() -> None:
+    table = Table()
+    table.feed(facts.Wrote("A"))
+    table.call(LOOK, PAY)
+    table.feed(facts.Settled(LOOK, {}))
+    table.wait(PAY)
+    assert table.turns.find_message(frozenset({LOOK})) == "A"
+    assert table.turns.find_message(frozenset({STRANGE})) is None
+    assert table.turns.calls_of("A") == [PAY]
+    assert not table.turns.is_orphan(PAY)
+    assert not table.turns.is_orphan(STRANGE)
+
+
+def test_a_message_moves_only_along_its_phases() -> None:
+    message = Message("A", Phase.HEARD)
+    with pytest.raises(LocalProtocolError, match="from heard to waiting"):
+        message.move(Phase.WAITING)
+
+
+# -- words that cannot be sent ----------------------------------------------------------------------------------------
+
+
+def test_words_whose_refusals_failed_are_taken_back_and_the_call_waits_on() -> None:
+    table = Table()
+    table.feed(facts.Wrote("A"))
+    table.call(PAY)
+    table.wait(PAY)
+    done = table.feed(facts.Wrote("B"))
+    assert of(effects.Refuse, done) == [effects.Refuse(PAY, Why.SUPERSEDED)]
+    assert of(effects.Send, done) == []
+    done = table.feed(facts.NotSent("B"))
+    assert of(effects.Close, done) == [effects.Close("B", End.UNSENT)]
+    assert (table.phase("A"), table.phase("B")) == (Phase.WAITING, Phase.ENDED)
+    done = table.feed(facts.Answered(frozenset({PAY}), frozenset({PAY})))
+    assert of(effects.Open, done) == [effects.Open("A", frozenset({PAY}))]
+    assert of(effects.Send, table.feed(facts.ResultSent())) == []
+
+
+def test_words_that_were_not_sent_leave_a_model_where_it_was() -> None:
+    table = Table()
+    table.feed(facts.Wrote("A"))
+    table.event(is_said=True)
+    table.feed(facts.InterruptedByUser())
+    table.feed(facts.Wrote("B"))
+    table.feed(facts.NotSent("B"))
+    table.event(is_turn_complete=True)
+    assert of(effects.Write, table.event(is_said=True))[0].message not in ("A", "B")
+
+
+# -- events -----------------------------------------------------------------------------------------------------------
+
+
+def test_what_was_recorded_of_a_voice_is_stored_and_not_shown() -> None:
+    table = Table()
+    table.feed(facts.Wrote("A"))
+    table.event(is_said=True, is_turn_complete=True)
+    done = table.event(is_said=True, is_recording=True)
+    assert [(effect.message, type(effect)) for effect in done] == [("A", effects.Belongs)]
+
+
+def test_a_call_that_comes_twice_is_one_call() -> None:
+    table = Table()
+    table.feed(facts.Wrote("A"))
+    table.call(PAY)
+    table.call(PAY)
+    assert table.turns.calls_of("A") == [PAY]
+
+
+def test_an_event_of_nobody_changes_nothing() -> None:
+    table = Table()
+    assert [type(effect) for effect in table.event()] == [effects.Belongs]
+    assert table.feed(facts.Emitted("unknown")) == []
+
+
+def test_an_answer_that_was_interrupted_in_its_last_word_is_not_played_on() -> None:
+    table = Table()
+    table.feed(facts.Wrote("A"))
+    table.event(is_said=True)
+    (written,) = of(effects.Write, table.event(is_said=True, is_interrupted=True))
+    assert not written.plays
+
+
+def test_the_whole_text_of_a_cut_answer_belongs_to_it_and_so_does_the_result_of_its_call() -> None:
+    table = Table()
+    table.feed(facts.Wrote("A"))
+    table.event(is_said=True, is_partial=True)
+    table.call(LOOK)
+    table.event(is_interrupted=True)
+    assert of(effects.Write, table.event(results=(LOOK,), is_said=True))[0].message == "A"
+    assert of(effects.Write, table.event(is_said=True))[0].message == "A"
+    assert table.turns.routes.turn is Turn.CUT
+
+
+def test_pieces_of_an_utterance_are_one_message() -> None:
+    table = Table()
+    heard = [of(effects.Hear, table.event(heard=is_all))[0].message for is_all in (False, False, True, True)]
+    assert heard == ["begun-1", "begun-1", "begun-1", "begun-2"]
+
+
+# -- the gate ---------------------------------------------------------------------------------------------------------
+
+
+def test_a_call_that_nobody_can_be_shown_is_refused() -> None:
+    table = Table()
+    assert table.wait(STRANGE) == [effects.Refuse(STRANGE, Why.UNSEEN), effects.Wake()]
+
+
+@pytest.mark.parametrize(
+    "fact",
+    [
+        facts.Began(STRANGE, beside=True),
+        facts.LeftToClient(STRANGE),
+        facts.GoesOn(STRANGE),
+        facts.Abandoned(STRANGE),
+        facts.Settled(STRANGE),
+        facts.Answered(frozenset({STRANGE}), frozenset()),
+        facts.SaidAgain(),
+        facts.ConnectionLost(),
+    ],
+    ids=lambda fact: type(fact).__name__,
+)
+def test_news_of_what_is_not_known_change_nothing(fact: facts.Fact) -> None:
+    assert Table().feed(fact) == []
+
+
+def test_a_call_that_is_given_up_before_anybody_was_asked_ends_its_message_when_it_is_quiet() -> None:
+    table = Table()
+    table.feed(facts.Wrote("A"))
+    table.call(PAY)
+    (timer,) = of(effects.StartTimer, table.feed(facts.Abandoned(PAY)))
+    assert of(effects.Close, table.feed(facts.TimerFired(timer.timer))) == [effects.Close("A", End.FINISH)]
+
+
+def test_a_call_that_the_client_answers_is_shown_first() -> None:
+    table = Table()
+    table.feed(facts.Wrote("A"))
+    event = ModelEvent("late", is_said=True, calls=(PAY,))
+    table.feed(facts.Came(event))
+    assert table.feed(facts.LeftToClient(PAY)) == []
+    table.feed(facts.Emitted("late"))
+    assert table.turns.routes.calls[PAY].is_shown
+
+
+def test_calls_that_the_model_took_back_are_withdrawn_and_others_are_not() -> None:
+    table = Table()
+    table.feed(facts.Wrote("A"))
+    table.call(PAY)
+    table.wait(PAY)
+    assert table.feed(facts.Withdrawn((PAY, STRANGE))) == [effects.Withdraw(PAY), effects.Wake()]
+
+
+def test_a_call_that_is_given_up_before_it_is_shown_waits_for_nobody() -> None:
+    table = Table()
+    table.feed(facts.Wrote("A"))
+    table.feed(facts.Came(ModelEvent("late", is_said=True, calls=(PAY,))))
+    table.feed(facts.Abandoned(PAY))
+    assert of(effects.Close, table.feed(facts.Emitted("late"))) == []
+    assert table.turns.calls_of("A") == []
+
+
+def test_a_call_that_is_given_up_beside_a_tool_leaves_its_message_open() -> None:
+    table = Table()
+    table.feed(facts.Wrote("A"))
+    table.call(PAY, LOOK)
+    assert table.feed(facts.Abandoned(PAY)) == []
+    assert table.phase("A") is Phase.OPEN
+
+
+def test_whoever_listens_is_told_that_an_open_message_goes_on_after_an_answer() -> None:
+    table = Table()
+    table.feed(facts.Wrote("A"))
+    table.call(PAY)
+    table.wait(PAY, blocks=False)
+    assert table.phase("A") is Phase.OPEN
+    assert of(effects.Notify, table.feed(facts.Answered(frozenset({PAY}), frozenset({PAY})))) == [effects.Notify("A")]
+
+
+def test_tools_beside_the_conversation_are_orphans_when_the_run_of_their_agent_is_over() -> None:
+    table = Table()
+    table.feed(facts.Wrote("A"))
+    table.call(PAY, LOOK)
+    table.feed(facts.Began(LOOK, beside=True))
+    table.feed(facts.HandedOver())
+    assert (table.turns.is_orphan(LOOK), table.turns.is_orphan(PAY)) == (True, False)
+
+
+# -- lost connections -------------------------------------------------------------------------------------------------
+
+
+def test_words_that_are_said_again_are_waited_for() -> None:
+    table = Table()
+    table.feed(facts.Wrote("A"))
+    (timer,) = of(effects.StartTimer, table.feed(facts.ConnectionLost()))
+    assert timer.seconds == 10
+    assert table.feed(facts.SaidAgain()) == []
+    assert table.feed(facts.TimerFired(timer.timer)) == []
+    assert table.phase("A") is Phase.ASKED
+
+
+def test_an_answer_that_had_begun_is_given_up_also_if_words_are_said_again() -> None:
+    table = Table()
+    table.feed(facts.Wrote("A"))
+    table.event(is_said=True)
+    (timer,) = of(effects.StartTimer, table.feed(facts.ConnectionLost()))
+    table.feed(facts.SaidAgain())
+    assert of(effects.Close, table.feed(facts.TimerFired(timer.timer))) == [effects.Close("A", End.LOST)]
+
+
+# -- the end ----------------------------------------------------------------------------------------------------------
+
+
+def test_a_session_that_lost_its_lease_does_not_drain() -> None:
+    table = Table()
+    table.feed(facts.Wrote("A"))
+    table.call(PAY)
+    table.wait(PAY)
+    table.feed(facts.LeaseLost())
+    table.feed(facts.Shutdown())
+    assert of(effects.Refuse, table.feed(facts.Stopped())) == []
+    assert table.feed(facts.Answered(frozenset({PAY}), frozenset({PAY}))) == []
