@@ -108,6 +108,30 @@ def test_a_connection_that_is_lost_while_a_person_decides_is_taken_up_again(name
     play(service, scenario, name)
 
 
+@both_families
+def test_what_is_said_aloud_is_marked_and_thoughts_and_calls_around_it_are_not(name: str) -> None:
+    def service(session: WireSession) -> None:
+        session.expect_text()
+        session.text("Hm. ", thought=True)
+        session.output_transcript("One moment.")
+        session.call("pay", {"amount": 5})
+        session.expect_responses()
+        session.text("Well. ", thought=True)
+        session.output_transcript("Paid.")
+        session.turn_complete()
+
+    async def scenario(client: LiveClient) -> None:
+        asked = await client.say("Pay five.")
+        told = await client.decide(asked, approved=True)
+        starts = [chunk for chunk in (*asked.chunks, *told.chunks) if chunk["type"].endswith("-start")]
+        marked = [chunk["type"] for chunk in starts if "transcript" in chunk.get("providerMetadata", {}).get("adk", {})]
+        assert marked == ["text-start", "text-start"]
+        (call,) = (chunk for chunk in asked.chunks if chunk["type"] == "tool-input-available")
+        assert "providerMetadata" not in call
+
+    play(service, scenario, name)
+
+
 def test_a_service_that_takes_us_in_and_throws_us_out_ends_the_session_with_an_error() -> None:
     def service(session: WireSession) -> None:
         if session.number == 1:

@@ -17,6 +17,7 @@ class Speaker:
     """One agent on one branch; parallel agents speak at the same time."""
 
     metadata: ProviderMetadata | None = None
+    is_aloud: bool = False  # what it says now is a transcript of its voice
     said: SpokenText = field(default_factory=SpokenText)
     arguments: StreamedArguments = field(default_factory=StreamedArguments)
     streamed_calls: set[str] = field(default_factory=set[str])  # calls whose arguments are streaming
@@ -24,6 +25,13 @@ class Speaker:
     streamed_parts: int = 0  # files, code and the like from partial events, which the whole event repeats
     wire_ids: dict[str, str] = field(default_factory=dict[str, str])  # of its calls, by ADK's ids
     open_server_calls: list[str] = field(default_factory=list[str])  # at the model's service, without a result yet
+
+    @property
+    def text_metadata(self) -> ProviderMetadata | None:
+        """Of what it says now. One model call may have thoughts, speech and calls."""
+        if not self.is_aloud:
+            return self.metadata
+        return {"adk": {**(self.metadata or {}).get("adk", {}), "transcript": True}}
 
     def repeats_part(self) -> bool:
         """Whether a partial event has brought this part already. They come in the same order, so counting is enough."""
@@ -50,6 +58,7 @@ class Speakers:
         speaker = self._speakers.get(key)
         if speaker is None:
             speaker = self._speakers[key] = Speaker()
+        speaker.is_aloud = event.output_transcription is not None
         return speaker
 
     def is_new_model_call(self, event: Event) -> bool:
@@ -62,8 +71,6 @@ class Speakers:
     def metadata(self, event: Event, wire_id: str | None) -> ProviderMetadata | None:
         """What a page may want to know of a part. `wire_id`: of the call that this agent works on."""
         about: dict[str, Any] = {} if event.author == self._root_author else {"author": event.author}
-        if event.output_transcription is not None:
-            about["transcript"] = True
         if wire_id is not None:
             about["toolCallId"] = wire_id
         return {"adk": about} if about else None

@@ -196,7 +196,7 @@ class Translator:
                     out += self._writer.end_text(speaker)
                 kind = text_kind(part)
                 remember = speaker.said.add(kind, model_call_of(event), part.text)
-                out += self._writer.text(speaker, kind, part.text, speaker.metadata)
+                out += self._writer.text(speaker, kind, part.text, speaker.text_metadata)
                 delta, part_id = self._writer.growing_text(speaker)
                 self._growing = _GrowingPart(model_call_of(event), kind == "reasoning", remember, delta, part_id)
                 continue
@@ -261,9 +261,9 @@ class Translator:
         """What is new in a text. `said`: how many characters of each kind the client has; None if it has others."""
         known = said[kind]
         if known is None:
-            replacing = {"adk": {**(speaker.metadata or {}).get("adk", {}), "replaces": True}}
+            replacing = {"adk": {**(speaker.text_metadata or {}).get("adk", {}), "replaces": True}}
             said[kind] = 0
             return self._writer.text(speaker, kind, text, replacing)
         said[kind] = max(0, known - len(text))
         rest = text[known:]
-        return self._writer.text(speaker, kind, rest, speaker.metadata) if rest else []
+        return self._writer.text(speaker, kind, rest, speaker.text_metadata) if rest else []
