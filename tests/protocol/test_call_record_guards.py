@@ -134,3 +134,21 @@ def test_a_run_of_the_server_does_not_claim_the_browsers_call() -> None:
 def test_only_the_run_that_holds_a_call_moves_it(move: Move, state: State, holder: str | None) -> None:
     with pytest.raises(NotAllowed, match=r"^leased to another run$"):
         MOVES[move](changed(SERVER, state=state, lease_token=holder))
+
+
+NESTED = {
+    "pending": (SERVER, State.DENIED),
+    "approved": (decide(SERVER), State.FAILED),
+    "the browser's": (decide(BROWSER), State.DONE),
+    "started": (changed(SERVER, state=State.STARTED, lease_token="run-1"), State.STARTED),
+    "denied": (decide(SERVER, approved=False), State.DENIED),
+}
+
+
+@pytest.mark.parametrize(("call", "state"), NESTED.values(), ids=NESTED)
+def test_a_call_of_a_nested_agent_ends_with_the_run_that_it_waited_in(call: CallRecord, state: State) -> None:
+    ended = call_record.end_nested(changed(call, is_nested=True), reason="the session has ended", now=2.0)
+    assert ended.state is state
+    said = (ended.reason or "") + str(ended.result)
+    assert ("the session has ended" in said) == (call.state is not state)
+    assert call_record.end_nested(call, reason="the session has ended", now=2.0) is call
