@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from google.adk.artifacts import InMemoryArtifactService
 from google.adk.artifacts.base_artifact_service import ArtifactVersion
-from google.adk.tools import ToolContext
+from google.adk.tools import FunctionTool, ToolContext
 from google.genai import types
 
 from adk_stream_protocol.testing import call
@@ -345,3 +345,30 @@ async def test_another_socket_of_the_chat_hears_of_every_turn_and_can_answer(fam
             assert (await at.client.own("turn"))["messageId"] == asked.message_id
             assert (at.turns_told, other.turns_told) == (1, 1)
         assert till.paid == [5]
+
+
+@both_families
+async def test_an_answer_that_comes_again_is_told_its_outcome_while_another_call_of_the_message_works(
+    family: str,
+) -> None:
+    slow, till = Slow(), Till()
+
+    async def refund(amount: int) -> dict[str, Any]:
+        """Pays back."""
+        return await till.pay(amount)
+
+    refunding = FunctionTool(refund, require_confirmation=True)
+    calls = [call("pay", amount=5), call("refund", amount=6)]
+    async with live_page(calls, "Done.", family=family, tools=(slow.gated, refunding)) as at:
+        asked = await at.say("Pay.")
+        denied = approved(at.part("refund"), yes=False)
+        await at.send_parts(asked.message_id or "", denied)
+        paying = at.client.start_reply(asked.message_id or "", approved(at.part("pay")))
+        await slow.started.wait()
+        again = asyncio.create_task(at.send_parts(asked.message_id or "", denied))
+        await asyncio.sleep(1)
+        slow.go_on.set()
+        assert (await at.client.answer(paying)).text == "Done."
+        async with asyncio.timeout(10):
+            assert (await again).status == 200
+        assert (slow.paid, till.paid) == ([5], [])

@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 from google.adk.sessions import InMemorySessionService
+from websockets.exceptions import ConnectionClosedError
 
 from adk_stream_protocol.adk.live.live_run import LiveRun
 from adk_stream_protocol.store.memory import MemoryStore
@@ -77,6 +78,20 @@ async def test_a_session_that_ends_while_its_calls_look_for_answers_does_end(tur
         async with asyncio.timeout(10):
             await run.end_if_idle()
         assert await world.states() == ["pending"]
+
+
+@pytest.mark.parametrize("turns_of_the_loop", range(25))
+async def test_a_session_that_ends_while_its_connection_is_replaced_does_end(turns_of_the_loop: int) -> None:
+    async with live_world("Hello.", tools=(Till().gated,)) as world, world.socket() as at:
+        await at.say("Hello?")
+        (run,) = world.bridge._service._leases  # pyright: ignore
+        assert isinstance(run, LiveRun)
+        await world.model.sessions[-1].resumption_handle("h1")
+        world.model.sessions[-1].fail(ConnectionClosedError(None, None))
+        for _ in range(turns_of_the_loop):
+            await asyncio.sleep(0)
+        async with asyncio.timeout(10):
+            await run.end_if_idle()
 
 
 async def test_a_tool_of_a_live_session_is_waited_for_and_recorded() -> None:

@@ -5,6 +5,7 @@ from collections.abc import AsyncGenerator
 from typing import Any
 
 import pytest
+from google.adk.agents import LlmAgent
 from google.adk.tools import FunctionTool
 
 from adk_stream_protocol.testing import LiveSession, ScriptedLiveModel, call
@@ -29,6 +30,7 @@ from support.pages import Till
 
 pytestmark = pytest.mark.virtual_time
 
+HELLO = [{"type": "text", "text": "Hello?"}]
 FAILED = {"error": "The tool pay failed."}
 
 decisions = pytest.mark.parametrize("yes", [True, False], ids=["approved", "denied"])
@@ -208,3 +210,33 @@ async def test_a_tool_that_streams_tells_the_model_all_along(family: str, gated:
         told = [next(iter((result or {}).values())) for result in streamed_results(at.model)]
         assert [words for words in told if "gold" in str(words)] == ["gold up", "gold down"]
         assert (await at.world.states()) == (["done"] if gated else [])
+
+
+async def test_an_answer_to_a_call_that_was_given_up_is_taken_as_soon_as_the_session_is_idle() -> None:
+    """The agent that waited has handed over; the session goes on, and is busy when the answer comes."""
+    till, goes_on = Till(), asyncio.Event()
+
+    async def other(session: LiveSession) -> None:
+        while (received := await session.expect()).kind != "close":
+            if received.kind == "content":
+                await session.say("Well, ")
+                await goes_on.wait()
+                await session.answer("hello.")
+
+    clerk = LlmAgent(name="clerk", model=ScriptedLiveModel(other))
+    made = [call("pay", amount=5), call("transfer_to_agent", agent_name="clerk")]
+    model = ScriptedLiveModel([made, "Paid."])
+    tool = beside(till.pay, require_confirmation=True)
+    agent = LlmAgent(name="helper", model=model, tools=[tool], sub_agents=[clerk])
+    async with live_page(agent=agent, model=model) as at:
+        asked = await at.say("Pay.")
+        speaking = asyncio.create_task(at.send(messages=[{"id": "x", "role": "user", "parts": HELLO}]))
+        await asyncio.sleep(1)
+        answering = asyncio.create_task(at.send_parts(asked.message_id or "", approved(at.part("pay"))))
+        await asyncio.sleep(1)
+        assert not answering.done()
+        goes_on.set()
+        await speaking
+        async with asyncio.timeout(10):
+            assert (await answering).status == 200
+        assert till.paid == [5]

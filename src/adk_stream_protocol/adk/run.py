@@ -80,6 +80,10 @@ class Run(Protocol):
         """Whether this run acts on answers to these calls."""
         ...
 
+    def has_told(self, calls: frozenset[CallKey]) -> bool:
+        """Whether it has no more to do for these calls: clients have been told their results."""
+        ...
+
     async def continue_message(self, answered: AnsweredCalls) -> ChunkLog | None:
         """Act on the answers. Gives the segment that shows what comes of them; None if another run must."""
         ...
@@ -90,6 +94,10 @@ class Run(Protocol):
 
     async def end_if_idle(self) -> None:
         """End, if the run does nothing but wait for its user."""
+        ...
+
+    async def end_when_idle(self) -> None:
+        """The same, or as soon as it does nothing else: somebody waits for the chat."""
         ...
 
     async def stop(self) -> None:

@@ -249,8 +249,9 @@ class ChatAnswers:
 
     async def _find_place(
         self, request: AnswerRequest, decoded: DecodedAnswers, start_id: str
-    ) -> LeasedChat | ChunkLog:
-        """The chat is busy. Gives the segment of the run that acts on the answers, or the lease once it is free."""
+    ) -> LeasedChat | ChunkLog | None:
+        """The chat is busy. Gives the segment of the run that acts on the answers, or the lease once it is free. None
+        if the run has acted on them."""
         chat, calls = request.chat, decoded.open_calls
         run = self._leases.get(chat.key)
         if run is not None and run.accepts(calls):
@@ -268,7 +269,9 @@ class ChatAnswers:
             if log is not None:
                 return log
         if run is not None:
-            await run.end_if_idle()
+            if run.has_told(calls):
+                return None
+            await run.end_when_idle()
         async with asyncio.timeout(self._limits.max_run_s):
             return await self._leases.wait_for(chat.key, calls)
 

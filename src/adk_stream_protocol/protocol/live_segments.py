@@ -50,6 +50,11 @@ class LiveSegments:
         calls = self.routes.messages[name].calls.values()
         return [call.key for call in calls if call.phase is not CallPhase.SHOWN]
 
+    def has_told(self, key: CallKey) -> bool:
+        """Whether clients have the result of this call, which ADK keeps back until its siblings have theirs."""
+        call = self.routes.calls.get(key)
+        return call is not None and call.phase is CallPhase.SHOWN
+
     def is_orphan(self, key: CallKey) -> bool:
         """Whether ADK does nothing with the result of this call."""
         call = self.routes.calls.get(key)

@@ -40,6 +40,7 @@ logger = logging.getLogger(__name__)
 ENDED = "the session has ended"
 
 _TICK_S = 1
+_CANCEL_AGAIN_S = 0.1
 
 
 class LiveRun:
@@ -66,6 +67,7 @@ class LiveRun:
         self._invocation_id = ""
         self._models = ModelWatch(context.limits, self)
         self._heard_at = self._watched_at = asyncio.get_running_loop().time()
+        self._ends_when_idle = False
         self._timer: asyncio.TimerHandle | None = None
         self._grace: asyncio.TimerHandle | None = None
 
@@ -146,6 +148,10 @@ class LiveRun:
     def accepts(self, calls: frozenset[CallKey]) -> bool:
         return not self.is_ending and self._segments.turns.find_message(calls) is not None
 
+    def has_told(self, calls: frozenset[CallKey]) -> bool:
+        turns, stored = self._segments.turns, self.leased.delivered
+        return all(call in stored or turns.has_told(call) for call in calls)
+
     async def continue_message(self, answered: AnsweredCalls) -> ChunkLog | None:
         message = await self._segments.answer(answered) if not self.is_ending else None
         return message.last_log if message is not None else None
@@ -215,15 +221,35 @@ class LiveRun:
 
     async def end_if_idle(self) -> None:
         """Make room for request mode, unless something is being told."""
-        if self.log is None and not self._segments.turns.is_at_work:
+        if self._is_idle:
             self._cancel()
             await self.ended.wait()
+
+    async def end_when_idle(self) -> None:
+        self._ends_when_idle = True
+        await self.end_if_idle()
+
+    @property
+    def _is_idle(self) -> bool:
+        return self.log is None and not self._segments.turns.is_at_work
 
     def _cancel(self) -> None:
         if self._task is not None and not self.is_ending:
             # What is answered from here on is for others to take up: a result that comes now would reach no model.
             self._segments.is_ending = True
             self._task.cancel()
+            self._cancel_later()
+
+    def _cancel_later(self) -> None:
+        self._timer = asyncio.get_running_loop().call_later(_CANCEL_AGAIN_S, self._cancel_again)
+
+    def _cancel_again(self) -> None:
+        """ADK loses a cancellation that comes while it leaves a connection, and dials again. A tool that is at work may
+        be cleaning up, and is cancelled once."""
+        if self._task is not None and not self._task.done():
+            if not self._segments.turns.is_at_work:
+                self._task.cancel()
+            self._cancel_later()
 
     # -- the model's side ---------------------------------------------------------------------------------------------
 
@@ -252,6 +278,7 @@ class LiveRun:
         """Tools that run beside the conversation come to their ends, unless the user has stopped them: ADK has given
         them up."""
         self._segments.is_ending = True
+        self._stop_timers()
         self._segments.feed(facts.HandedOver())
         if self._segments.end.by != "stop" and not self.leased.is_lost:
             await self._segments.finish_beside(self._context.limits.drain_s)
@@ -313,6 +340,8 @@ class LiveRun:
             logger.error("live session %s lost its model", self._context.chat.chat_id)
             self._segments.end = SessionEnd("failure", LOST_MODEL)
             self._cancel()
+        elif self._ends_when_idle and self._is_idle:
+            self._cancel()
         elif not self.is_ending:
             self._timer = asyncio.get_running_loop().call_later(_TICK_S, self._watch)
 
@@ -324,9 +353,7 @@ class LiveRun:
 
     async def _leave(self) -> None:
         self._segments.is_ending = True
-        for timer in (self._timer, self._grace):
-            if timer is not None:
-                timer.cancel()
+        self._stop_timers()
         await self._segments.close()
         try:
             if not self.leased.is_lost:
@@ -342,6 +369,11 @@ class LiveRun:
             await self._context.owner.run_ended(self)  # before the last chunk: a client may send its next turn at once
             await self._segments.feed(facts.Over())
             self.ended.set()
+
+    def _stop_timers(self) -> None:
+        for timer in (self._timer, self._grace):
+            if timer is not None:
+                timer.cancel()
 
     async def _keep_what_was_said(self) -> None:
         """ADK stores nothing of an answer that does not come to its end, but the user has read it."""

@@ -141,6 +141,9 @@ class RequestRun:
     def accepts(self, calls: frozenset[CallKey]) -> bool:
         return calls <= self.answered and not self.log.is_closed
 
+    def has_told(self, calls: frozenset[CallKey]) -> bool:
+        return False  # it ends soon, and whoever comes then looks into the session
+
     async def continue_message(self, answered: AnsweredCalls) -> ChunkLog | None:
         """It does so already: these are answers that it was started with."""
         return self.log if self.accepts(answered.calls) else None
@@ -150,6 +153,9 @@ class RequestRun:
 
     async def end_if_idle(self) -> None:
         """It never is: it ends when nothing is left to do."""
+
+    async def end_when_idle(self) -> None:
+        """It does so by itself."""
 
     # -- ends ---------------------------------------------------------------------------------------------------------
 
