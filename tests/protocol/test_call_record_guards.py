@@ -1,5 +1,6 @@
 """Who may move a waiting call, until when, on which arguments, and by which run."""
 
+import msgspec
 import pytest
 
 from adk_stream_protocol.protocol import call_record
@@ -152,3 +153,38 @@ def test_a_call_of_a_nested_agent_ends_with_the_run_that_it_waited_in(call: Call
     said = (ended.reason or "") + str(ended.result)
     assert ("the session has ended" in said) == (call.state is not state)
     assert call_record.end_nested(call, reason="the session has ended", now=2.0) is call
+
+
+def test_what_a_nested_call_leaves_is_an_error_and_no_state() -> None:
+    ended = call_record.end_nested(changed(decide(SERVER), is_nested=True), reason="it is over", now=2.0)
+    assert ended.result == {"response": {"error": "Not run: it is over."}, "state": {}}
+    lost = changed(SERVER, state=State.UNKNOWN, is_nested=True)
+    assert call_record.end_nested(lost, reason="it is over", now=2.0) is lost
+
+
+@pytest.mark.parametrize("state", State)
+@pytest.mark.parametrize("call", [SERVER, BROWSER], ids=["the server's", "the browser's"])
+def test_only_open_calls_wait_and_only_until_their_deadline(call: CallRecord, state: State) -> None:
+    found = changed(call, state=state, browser_deadline=DEADLINE)
+    is_open = state is State.PENDING or (state is State.APPROVED and call is BROWSER)
+    assert found.waits(DEADLINE - MS) is is_open
+    assert found.waits(DEADLINE) is False
+
+
+@pytest.mark.parametrize("result", [None, {}], ids=["not read", "read"])
+@pytest.mark.parametrize("state", State)
+def test_only_ended_calls_lack_a_result_that_was_not_read(state: State, result: object) -> None:
+    has_one = state in (State.DONE, State.FAILED)
+    assert changed(SERVER, state=state, result=result).lacks_result is (has_one and result is None)
+
+
+def test_a_browser_call_that_is_refused_has_an_error_for_its_output() -> None:
+    refused = call_record.refuse(decide(BROWSER), reason="it is over", now=2.0)
+    assert (refused.state, refused.result) == (State.DONE, {"error": "Not run: it is over."})
+    expired = changed(BROWSER, state=State.EXPIRED)
+    assert call_record.refuse(expired, reason="it is over", now=2.0) is expired
+
+
+def test_the_lease_is_stored_under_its_old_name() -> None:
+    stored = msgspec.json.decode(msgspec.json.encode(changed(SERVER, lease_token="run-1")))
+    assert stored["run"] == "run-1"

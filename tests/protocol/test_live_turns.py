@@ -80,14 +80,16 @@ def test_a_tool_is_at_work_until_it_has_ended() -> None:
     assert not table.turns.is_at_work
 
 
-def test_calls_are_found_by_their_message_also_when_their_outcome_is_shown() -> None:
+def test_calls_are_found_by_their_message_until_their_outcome_is_shown() -> None:
     table = Table()
     table.feed(facts.Wrote("A"))
     table.call(LOOK, PAY)
     table.feed(facts.Settled(LOOK, {}))
     table.wait(PAY)
-    assert table.turns.find_message(frozenset({LOOK})) == "A"
+    assert table.turns.find_message(frozenset({PAY, LOOK})) == "A"
+    assert table.turns.find_message(frozenset({LOOK})) is None
     assert table.turns.find_message(frozenset({STRANGE})) is None
+    assert [table.turns.has_told(call) for call in (LOOK, PAY, STRANGE)] == [True, False, False]
     assert table.turns.calls_of("A") == [PAY]
     assert not table.turns.is_orphan(PAY)
     assert not table.turns.is_orphan(STRANGE)

@@ -29,7 +29,7 @@ from .background import BackgroundWork, Opened
 from .closed_logs import failed_log
 from .leases import Change, ChatLeases
 from .prepared import Prepared
-from .recorded_outcome import encode_recorded_outcome, repeats_only, was_shown_before
+from .recorded_outcome import encode_recorded_outcome, was_shown_before
 from .segments import Continuation, Segments, known_outputs
 
 if TYPE_CHECKING:
@@ -221,7 +221,7 @@ class ChatAnswers:
             place = await self._find_place(request, decoded, start_id)
             if isinstance(place, LeasedChat):
                 leased = place
-            elif not repeats_only(place, decoded):
+            elif place is not None:
                 return Reading(place)
         if leased is not None:
             continuation = Continuation(
@@ -254,6 +254,8 @@ class ChatAnswers:
         if the run has acted on them."""
         chat, calls = request.chat, decoded.open_calls
         run = self._leases.get(chat.key)
+        if run is not None and run.has_told(calls):
+            return None
         if run is not None and run.accepts(calls):
             records = await self._segments.records(chat.key, [answer.asked.key for answer in decoded.answers])
             log = await run.continue_message(
@@ -269,8 +271,6 @@ class ChatAnswers:
             if log is not None:
                 return log
         if run is not None:
-            if run.has_told(calls):
-                return None
             await run.end_when_idle()
         async with asyncio.timeout(self._limits.max_run_s):
             return await self._leases.wait_for(chat.key, calls)

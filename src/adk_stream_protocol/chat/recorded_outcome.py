@@ -7,7 +7,7 @@ from ..adk.translate.call_parts import recorded_chunk
 from ..adk.translate.history import replay
 from ..adk.translate.translator import Translator
 from ..chunk_log import ChunkLog
-from ..protocol.call_record import CallKey, Records
+from ..protocol.call_record import Records
 from ..protocol.outcome import encode_outcome
 from ..protocol.replay import ended_calls
 from .closed_logs import closed_log
@@ -34,18 +34,7 @@ async def encode_recorded_outcome(
 
 
 def was_shown_before(log: ChunkLog, decoded: "DecodedAnswers") -> bool:
-    """Whether an earlier segment than the log's shows an outcome that these answers ask for."""
-    return not _server_calls(decoded).keys().isdisjoint(ended_calls(log.earlier))
-
-
-def repeats_only(log: ChunkLog, decoded: "DecodedAnswers") -> bool:
-    """Whether the answers change nothing: an earlier segment than the log's shows the outcomes of all their open
-    calls."""
-    asked = {wire_id for wire_id, call in _server_calls(decoded).items() if call in decoded.open_calls}
-    return bool(asked) and asked <= ended_calls(log.earlier)
-
-
-def _server_calls(decoded: "DecodedAnswers") -> dict[str, CallKey]:
-    """Outcomes of browser calls do not count: the browser knows them."""
-    calls = [answer.asked for answer in decoded.answers]
-    return {call.wire_id: call.key for call in calls if call.record.executor == "server"}
+    """Whether an earlier segment than the log's shows an outcome that these answers ask for. Outcomes of browser calls
+    do not count: the browser knows them."""
+    asked = {answer.asked.wire_id for answer in decoded.answers if answer.asked.record.executor == "server"}
+    return not asked.isdisjoint(ended_calls(log.earlier))

@@ -43,7 +43,8 @@ class LiveSegments:
 
     def find_message(self, calls: frozenset[CallKey]) -> str | None:
         """Whose calls these are, if answers to them are for this session."""
-        return next((self.routes.calls[key].message.name for key in calls if key in self.routes.calls), None)
+        found = (self.routes.calls[key] for key in calls if key in self.routes.calls)
+        return next((call.message.name for call in found if call.phase is not CallPhase.SHOWN), None)
 
     def calls_of(self, name: str) -> list[CallKey]:
         """The calls of a message whose results clients do not have."""
