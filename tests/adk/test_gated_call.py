@@ -270,3 +270,20 @@ async def test_a_first_attempt_to_end_a_call_needs_no_look_into_the_store() -> N
     await call.finish({"paid": 5}, {})
     assert gate.store.reads == 0
     assert (await gate.stored()).state is State.DONE
+
+
+async def test_a_result_that_was_not_read_is_read_when_the_call_comes_again() -> None:
+    gate = await Gate.opened()
+    call = await gate.started()
+    await call.finish({"paid": 5}, {})
+    record = gate.leased.records[KEY]
+    gate.leased.records[KEY] = msgspec.structs.replace(record, result=None)
+    assert await gate.call().take_up(PAY) == {"paid": 5}
+
+
+async def test_no_nul_character_is_recorded() -> None:
+    gate = await Gate.opened()
+    call = await gate.started()
+    await call.finish({"note": "a\0b"}, {})
+    assert "\0" not in str((await gate.stored()).result)
+    assert "\\x00" not in repr((await gate.stored()).result)

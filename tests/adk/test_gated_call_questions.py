@@ -139,3 +139,20 @@ async def test_work_is_done_before_whoever_waits_for_it_leaves() -> None:
     with pytest.raises(asyncio.CancelledError):
         await task
     assert done == [1, 1]
+
+
+async def test_a_payload_that_cannot_be_shown_exactly_is_not_asked_with() -> None:
+    gate = await Gate.opened()
+    reason = await gate.call().ask(hint=None, payload={"rate": float("nan")}, approval_id=None)
+    assert reason is not None
+    assert reason.startswith("This call was not run: ")
+    assert gate.leased.records == {}
+
+
+@pytest.mark.parametrize("is_nested", [True, False])
+async def test_a_call_of_a_nested_agent_is_recorded_as_one(is_nested: bool) -> None:
+    gate = await Gate.opened()
+    call = gate.call()
+    call.is_nested = is_nested
+    assert await call.ask(hint=None, approval_id="a1") is None
+    assert (await gate.stored()).is_nested is (True if is_nested else None)

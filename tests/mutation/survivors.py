@@ -3,6 +3,8 @@
 _ALWAYS_HAS_AN_ID = "ADK gives every call of a tool an id; the empty text is there for the type checker."
 _ALWAYS_HAS_A_NAME = "A call that came to its tool has a name; the empty text is there for the type checker."
 _FOR_THE_TYPE_CHECKER = "It is never None here; the type checker cannot know."
+_FOR_THE_TYPE_CHECKER_ALONE = "Only the type checker looks at it."
+_NOT_COMPARED = "Nobody compares one with another."
 _NAMED_BY_ALL = "Whoever makes one names its fields."
 _CHANGED_BY_NOBODY = "It says that nobody changes one; and nobody does."
 _NO_ALIAS = "None of the fields that it has is called otherwise on the wire."
@@ -62,6 +64,11 @@ EQUIVALENT: dict[str, dict[str, str]] = {
         "call_keys: \"\" -> ('mutant')": _ALWAYS_HAS_AN_ID,
     },
     "gated_call": {
+        "module: TypeVar(\"_T\") -> ('_T')": _FOR_THE_TYPE_CHECKER_ALONE,
+        "GatedCall: eq=False -> **{}": _NOT_COMPARED,
+        "GatedCall: False -> (True) (3)": _NOT_COMPARED,
+        "GatedCall: kw_only=True -> **{}": _NAMED_BY_ALL,
+        "GatedCall: True -> (False)": _NAMED_BY_ALL,
         "GatedCall._read_again: None -> ('mutant')": _NOT_USED,
         "GatedCall.lose: None -> ('mutant')": _NO_SUCH_TOKEN,
     },
