@@ -15,6 +15,13 @@ _FOR_READERS = "A name for whoever reads a list of tasks."
 
 
 EQUIVALENT: dict[str, dict[str, str]] = {
+    "approvals": {
+        'refuse: record.executor == "browser" and record.state is State.APPROVED -> '
+        "(record.executor == 'browser')": "A call that has ended stays as it is, and a pending one was refused before.",
+        "end_nested: not record.is_nested or record.is_final -> (not record.is_nested)": (
+            "Neither `refuse` nor `give_up` moves a call that has ended."
+        ),
+    },
     "call_ids": {
         "CallIds.new_model_call: None -> ('mutant')": _NOT_USED,
         "CallIds.rename_repeated: None -> ('mutant')": (
