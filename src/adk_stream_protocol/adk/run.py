@@ -92,12 +92,8 @@ class Run(Protocol):
         """Whether nobody reads the run any more, so that a new turn may end it."""
         ...
 
-    async def end_if_idle(self) -> None:
-        """End, if the run does nothing but wait for its user."""
-        ...
-
     async def end_when_idle(self) -> None:
-        """The same, or as soon as it does nothing else: somebody waits for the chat."""
+        """Somebody waits for the chat: end as soon as the run does nothing but wait for its user."""
         ...
 
     async def stop(self) -> None:

@@ -240,8 +240,9 @@ class LiveTurns(LiveSegments):
     def _said_again(self) -> None:
         """An answer that has not begun comes from the start."""
         message = self.routes.current
-        if message is not None and message.phase is Phase.ASKED and message.timer is not None:
-            message.timer = None if message.timer.name == "resumes" else message.timer
+        is_cut = message is not None and message.timer is not None and message.timer.name == "resumes"
+        if message is not None and message.phase is Phase.ASKED and is_cut:
+            message.timer = None
 
     # -- the gate -----------------------------------------------------------------------------------------------------
 

@@ -151,11 +151,8 @@ class RequestRun:
     async def is_abandoned(self, within_s: float) -> bool:
         return await self.log.is_left(within_s)
 
-    async def end_if_idle(self) -> None:
-        """It never is: it ends when nothing is left to do."""
-
     async def end_when_idle(self) -> None:
-        """It does so by itself."""
+        """It does so by itself: it ends when nothing is left to do."""
 
     # -- ends ---------------------------------------------------------------------------------------------------------
 
