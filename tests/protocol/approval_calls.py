@@ -6,6 +6,7 @@ from typing import Any
 import msgspec
 
 from adk_stream_protocol.protocol import call_record
+from adk_stream_protocol.protocol.approval_chain import ChainLink
 from adk_stream_protocol.protocol.call_record import CallKey, CallRecord, ChatKey, Move, State
 
 MS = 0.001
@@ -28,6 +29,9 @@ def changed(approval: CallRecord, **changes: Any) -> CallRecord:
 
 BROWSER = changed(SERVER, tool="location", arguments={}, executor="browser", approval_id="approval-1", hint="Where?")
 
+ONE_LINK = (ChainLink(approvers=("ann",), deadline_s=60.0),)
+TWO_LINKS = (*ONE_LINK, ChainLink(approvers=("bob", "group:managers"), deadline_s=30.0))
+
 
 def decide(approval: CallRecord, approved: bool = True, **given: Any) -> CallRecord:
     return call_record.decide(approval, **{"by": "ann", "approved": approved, "now": 2.0, **given})
@@ -44,6 +48,7 @@ def take_output(approval: CallRecord, **given: Any) -> CallRecord:
 # Each move as somebody makes it who may: only the table stands in the way.
 MOVES: dict[Move, Callable[[CallRecord], CallRecord]] = {
     Move.APPROVE: decide,
+    Move.APPROVE_LINK: decide,  # of a call with two links
     Move.DENY: lambda approval: decide(approval, approved=False),
     Move.EXPIRE: lambda approval: call_record.expire(approval, now=DEADLINE),
     Move.CLAIM: claim,

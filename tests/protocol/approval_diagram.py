@@ -14,7 +14,8 @@ def diagram() -> str:
     lines += [f'    state "{state}" as {state.name}' for state in State if state != state.name.lower()]
     lines += [
         f"    [*] --> {_id(State.PENDING)} : asked",
-        f"    [*] --> {_id(State.APPROVED)} : asked of a browser, with nothing to approve",
+        f"    [*] --> {_id(State.IN_CHAIN)} : asked in a chain",
+        f"    [*] --> {_id(State.APPROVED)} : asked of a browser, with nothing to approve; or decided by policy",
     ]
     reached = frozenset(TABLE.values())
     rows = [(before, move) for before in State for move in Move if (before, move) in TABLE]

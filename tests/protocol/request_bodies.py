@@ -7,7 +7,7 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 
 from adk_stream_protocol.limits import Limits
-from adk_stream_protocol.protocol.turn import TextInput, Turn
+from adk_stream_protocol.protocol.turn import FileInput, TextInput, Turn, decode_turn
 
 LIMITS = Limits()
 quick = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -66,3 +66,7 @@ some_message = (
     )
     | json_value
 )
+
+
+def parts_of(*parts: Any, limits: Limits = LIMITS) -> tuple[TextInput | FileInput, ...]:
+    return decode_turn(body(user(*parts)), limits).parts

@@ -48,7 +48,8 @@ APPROVAL_FIELDS = {"tool-approval-request": {"approvalId", "toolCallId"}, "tool-
 NEWEST_FIELDS = {
     "text-end": {"id", "providerMetadata", "citations"},
     "reasoning-file": {"url", "mediaType"},
-    "tool-approval-request": {"approvalId", "toolCallId", "reason", "approvalDescriptor"},
+    "tool-approval-request": {"approvalId", "toolCallId", "reason", "approvalDescriptor", "isAutomatic"},
+    "tool-approval-response": {"approvalId", "approved"},
 }
 FIELDS: dict[SdkVersion, dict[str, set[str]]] = {
     5: PORTABLE_FIELDS,
@@ -85,8 +86,10 @@ def stock_client_posts_again(written: list[Wire], *, continues: bool = False) ->
 def check_segment(written: list[Wire], version: SdkVersion, earlier_calls: frozenset[str] = frozenset()) -> set[str]:
     """Judges a whole segment as the AI SDK's clients do; returns the calls that it leaves without a result."""
     message = ClientMessage(version)
+    works_on = {chunk["toolCallId"] for chunk in written if chunk.get("preliminary")}  # and may have done so before
     for call_id in earlier_calls:
-        message.calls[call_id] = SeenCall(step=0, state="input-available", approved=True)
+        is_working = call_id in works_on
+        message.calls[call_id] = SeenCall(step=0, state="input-available", approved=True, preliminary=is_working)
     message.read(written)
     return message.unfinished - earlier_calls
 
@@ -119,6 +122,8 @@ class SeenCall:
     is_asked: bool = False
     approved: bool | None = None
     preliminary: bool = False
+    automatic_id: str | None = None
+    """Of an approval that the application's policy has given."""
 
     @property
     def has_result(self) -> bool:
@@ -133,6 +138,7 @@ class ClientMessage:
         self.calls: dict[str, SeenCall] = {}
         self._version: SdkVersion = version
         self._id: str | None = None
+        self._others_decide = False  # a chain of people that the client does not know goes on
         self.step = 0  # the last one that the client has
         self._unwritten_steps = 0
         self._in_step = False
@@ -192,8 +198,9 @@ class ClientMessage:
         self._unwritten_steps = 0
         self._ended_by = "" if paused else written[-1]["type"]
         for call_id, call in self.calls.items():
-            assert call.state != "input-streaming", "arguments are left half written"
-            if call.state == "approval-responded":
+            is_left = self._others_decide and _shows_its_input(call)
+            assert call.state != "input-streaming" or is_left, "arguments are left half written"
+            if call.state == "approval-responded" and not self._others_decide:
                 others = [other.state for _, other in self._siblings(call_id)]
                 assert TO_BE_ANSWERED.intersection(others), "a decision is left without a result"
 
@@ -220,8 +227,13 @@ class ClientMessage:
             self._in_step = False
         elif kind in TERMINALS:
             assert not self._in_step
+        elif kind == "tool-approval-response":
+            call = next(call for call in self.calls.values() if call.automatic_id == chunk["approvalId"])
+            call.state, call.approved = "approval-responded", chunk["approved"]
         elif kind.startswith("tool-"):
             self._read_tool(kind, chunk)
+        elif kind == "data-adk-approval" and "chain" in chunk["data"]:
+            self._others_decide = chunk["data"]["status"] == "pending"
         elif kind.startswith(("text-", "reasoning-")) and kind != "reasoning-file":
             self._read_text(kind, chunk["id"])
         elif kind in {"source-url", "source-document", "file", "reasoning-file"}:
@@ -262,12 +274,14 @@ class ClientMessage:
             assert _shows_its_input(call), "a person is asked about something that is not shown"
             assert not call.is_asked, "a person is asked twice"
             call.state, call.is_asked = "approval-requested", True
+            call.automatic_id = chunk["approvalId"] if chunk.get("isAutomatic") else None
         else:
             assert call.is_asked or call.approved or _shows_its_input(call)
             call.state = kind.removeprefix("tool-")
             call.preliminary = chunk.get("preliminary", False)
             if kind == "tool-output-denied":
-                self._beside_denials |= {id for id, other in self._siblings(call_id) if not other.has_result}
+                siblings = self._siblings(call_id)
+                self._beside_denials |= {id for id, other in siblings if not other.has_result and not other.preliminary}
 
     def _read_input(self, kind: str, chunk: Wire, call: SeenCall) -> None:
         assert call.step == self.step, "a client looks for arguments in its last step only, and makes a second part"

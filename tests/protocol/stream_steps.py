@@ -11,6 +11,9 @@ from protocol.segment_checker import ClientMessage, Terminal, Wire, wire
 Step = Callable[[ChunkWriter], list[c.AnyChunk]]
 
 ADK = {"adk": {"author": "root"}}
+TO_BO = {"to": "Bo"}
+TEXT = ["start-step", "text-start", "text-delta", "text-end", "finish-step", "finish"]
+ASKED = ["start-step", "tool-input-start a", "tool-input-delta a", "tool-approval-request a", "finish-step", "finish"]
 
 
 def play(writer: ChunkWriter, *steps: Step) -> list[Wire]:
@@ -99,3 +102,9 @@ def end(how: Terminal) -> Step:
         "error": lambda w: w.error("It broke."),
     }
     return endings[how]
+
+
+def asked_about_a_tool_of_the_browser(version: SdkVersion = 6, **options: Any) -> Talk:
+    talk = Talk(version)
+    assert talk.segment(deferred("a", TO_BO, **options), ask("a")) == ASKED
+    return talk

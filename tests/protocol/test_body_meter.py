@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from adk_stream_protocol.errors import RequestTooLarge
 from adk_stream_protocol.limits import MIB, Limits
-from adk_stream_protocol.protocol.turn import BodyMeter
+from adk_stream_protocol.protocol.body_meter import BodyMeter
 
 quick = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 

@@ -4,8 +4,20 @@ import msgspec
 import pytest
 
 from adk_stream_protocol.protocol import call_record
+from adk_stream_protocol.protocol.approval_chain import Chain
 from adk_stream_protocol.protocol.call_record import FINAL, TABLE, CallRecord, Move, NotAllowed, State
-from protocol.approval_calls import BROWSER, DEADLINE, MOVES, SERVER, changed, claim, decide, take_output
+from protocol.approval_calls import (
+    BROWSER,
+    DEADLINE,
+    MOVES,
+    ONE_LINK,
+    SERVER,
+    TWO_LINKS,
+    changed,
+    claim,
+    decide,
+    take_output,
+)
 
 # Written out once more, so that a slip in the table is not taken over by its test.
 EXPECTED = {
@@ -13,6 +25,11 @@ EXPECTED = {
     ("pending", "deny"): "denied",
     ("pending", "expire"): "expired",
     ("pending", "withdraw"): "withdrawn",
+    ("in-chain", "approve link"): "in-chain",
+    ("in-chain", "approve"): "approved",
+    ("in-chain", "deny"): "denied",
+    ("in-chain", "expire"): "expired",
+    ("in-chain", "withdraw"): "withdrawn",
     ("approved", "claim"): "claimed",
     ("approved", "take output"): "done",
     ("approved", "expire"): "expired",
@@ -32,6 +49,7 @@ def off_the_table(call: CallRecord, move: Move) -> CallRecord | str:
     learns = {"approve", "deny", "expire", "lose run", "give up", "withdraw"} | (
         {"take output"} if call.state.value in FINAL_STATES else set()
     )
+    learns |= {"approve link"} if call.is_decided else set()
     return call if move.value in learns else f"{move.value} while {call.state.value}"
 
 
@@ -42,6 +60,12 @@ def attempt(move: Move, call: CallRecord) -> CallRecord | str:
         return str(refusal)
 
 
+def chain_for(state: State, move: Move) -> Chain | None:
+    if move is Move.APPROVE_LINK:
+        return TWO_LINKS
+    return ONE_LINK if state is State.IN_CHAIN else None
+
+
 @pytest.mark.parametrize("move", list(Move))
 @pytest.mark.parametrize("state", list(State))
 def test_a_call_moves_as_the_table_says_and_not_otherwise(state: State, move: Move) -> None:
@@ -49,6 +73,7 @@ def test_a_call_moves_as_the_table_says_and_not_otherwise(state: State, move: Mo
     kinds = only.get(move, [SERVER, BROWSER])
     for kind in kinds:
         call = changed(kind, state=state, lease_token="run-1", version=7, browser_deadline=DEADLINE)
+        call = changed(call, chain=chain_for(state, move))
         after = attempt(move, call)
         expected = EXPECTED.get((state.value, move.value))
         if expected is None:
@@ -69,7 +94,7 @@ def test_the_table_is_the_one_that_is_documented() -> None:
 def test_a_call_knows_whether_it_is_final_and_whether_it_is_decided(state: State) -> None:
     call = changed(SERVER, state=state)
     assert call.is_final is (state.value in FINAL_STATES)
-    assert call.is_decided is (state.value != "pending")
+    assert call.is_decided is (state.value not in ("pending", "in-chain"))
     assert call.is_answered is call.is_decided
 
 
@@ -242,7 +267,18 @@ def test_a_call_is_read_back_from_a_store_as_it_was() -> None:
 
 
 def test_the_names_of_states_stay_since_stores_keep_them() -> None:
-    names = ["pending", "approved", "denied", "expired", "claimed", "started", "done", "failed", "outcome-unknown"]
+    names = [
+        "pending",
+        "in-chain",
+        "approved",
+        "denied",
+        "expired",
+        "claimed",
+        "started",
+        "done",
+        "failed",
+        "outcome-unknown",
+    ]
     names.append("withdrawn")
     assert [state.value for state in State if state is not State.UNRECOGNIZED] == names
 
@@ -265,6 +301,7 @@ def test_no_move_changes_whether_the_outcome_was_delivered_nor_what_was_kept_wit
     for state, move in TABLE:
         kind = BROWSER if move is Move.TAKE_OUTPUT else SERVER
         call = changed(kind, state=state, lease_token="run-1", browser_deadline=DEADLINE, **kept)
+        call = changed(call, chain=chain_for(state, move))
         after = MOVES[move](call)
         assert after is not call
         assert {name: getattr(after, name) for name in kept} == kept

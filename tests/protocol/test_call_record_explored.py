@@ -14,7 +14,8 @@ from protocol.approval_worlds import GATED, OWNER, UNGATED, Explorer, World, cha
 def test_no_world_breaks_a_promise_and_every_move_is_made_in_some(first: World) -> None:
     explored = Explorer(first).run()
     assert explored.worlds > 1_000
-    assert explored.moves == {(state, after) for (state, _), after in TABLE.items()}
+    of_chains = {State.IN_CHAIN}  # in test_approval_chain_explored.py
+    assert explored.moves == {(state, after) for (state, _), after in TABLE.items() if state not in of_chains}
 
 
 # --- would it notice? Each of these makes one mistake.

@@ -1,5 +1,7 @@
 """Who may move a waiting call, until when, on which arguments, and by which run."""
 
+from typing import Any
+
 import msgspec
 import pytest
 
@@ -166,7 +168,7 @@ def test_what_a_nested_call_leaves_is_an_error_and_no_state() -> None:
 @pytest.mark.parametrize("call", [SERVER, BROWSER], ids=["the server's", "the browser's"])
 def test_only_open_calls_wait_and_only_until_their_deadline(call: CallRecord, state: State) -> None:
     found = changed(call, state=state, browser_deadline=DEADLINE)
-    is_open = state is State.PENDING or (state is State.APPROVED and call is BROWSER)
+    is_open = state in (State.PENDING, State.IN_CHAIN) or (state is State.APPROVED and call is BROWSER)
     assert found.waits(DEADLINE - MS) is is_open
     assert found.waits(DEADLINE) is False
 
@@ -188,3 +190,21 @@ def test_a_browser_call_that_is_refused_has_an_error_for_its_output() -> None:
 def test_the_lease_is_stored_under_its_old_name() -> None:
     stored = msgspec.json.decode(msgspec.json.encode(changed(SERVER, lease_token="run-1")))
     assert stored["run"] == "run-1"
+
+
+@pytest.mark.parametrize(
+    ("about", "ends"),
+    [
+        ({}, False),
+        ({"is_nested": True}, True),
+        ({"made_in": {}}, False),
+        ({"made_in": {"delegated": False}}, False),
+        ({"made_in": {"something": True}}, False),
+        ({"made_in": {"delegated": True}}, True),
+    ],
+)
+def test_only_its_own_run_continues_what_was_made_inside_of_one(about: dict[str, Any], ends: bool) -> None:
+    call = changed(SERVER, **about)
+    assert call.ends_with_run is ends
+    ended = call_record.end_nested(call, reason="the run ended", now=1.0)
+    assert (ended is call) is not ends

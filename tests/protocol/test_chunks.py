@@ -85,6 +85,11 @@ EVERY_KIND = [
         '{"type":"tool-approval-request","approvalId":"ok","toolCallId":"a","reason":"Pay?",'
         '"approvalDescriptor":{"hint":"Pay?"}}',
     ),
+    (
+        c.ToolApprovalRequest("ok", "a", is_automatic=True),
+        '{"type":"tool-approval-request","approvalId":"ok","toolCallId":"a","isAutomatic":true}',
+    ),
+    (c.ToolApprovalResponse("ok", True), '{"type":"tool-approval-response","approvalId":"ok","approved":true}'),
     (c.SourceUrl("s", "u"), '{"type":"source-url","sourceId":"s","url":"u"}'),
     (c.SourceUrl("s", "u", "T"), '{"type":"source-url","sourceId":"s","url":"u","title":"T"}'),
     (

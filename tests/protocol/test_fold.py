@@ -363,3 +363,11 @@ def test_merging_leaves_the_chunks_as_they_were() -> None:
 
 def test_a_message_of_which_nobody_said_anything_has_no_metadata() -> None:
     assert folded(c.Start("m"), c.Finish("stop")) == {"id": "m", "role": "assistant", "parts": []}
+
+
+def test_an_approval_of_the_policys_is_a_question_with_its_answer() -> None:
+    asked = c.ToolApprovalRequest("a1", "c1", is_automatic=True)
+    message = folded(c.Start("m1"), c.StartStep(), *call(asked, c.ToolApprovalResponse("a1", True)))
+    (part,) = [part for part in message["parts"] if "toolCallId" in part]
+    assert part["state"] == "approval-responded"
+    assert part["approval"] == {"id": "a1", "isAutomatic": True, "approved": True}

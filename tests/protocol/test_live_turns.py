@@ -89,10 +89,67 @@ def test_calls_are_found_by_their_message_until_their_outcome_is_shown() -> None
     assert table.turns.find_message(frozenset({PAY, LOOK})) == "A"
     assert table.turns.find_message(frozenset({LOOK})) is None
     assert table.turns.find_message(frozenset({STRANGE})) is None
-    assert [table.turns.has_told(call) for call in (LOOK, PAY, STRANGE)] == [True, False, False]
+    assert [table.turns.has_shown(call) for call in (LOOK, PAY, STRANGE)] == [True, False, False]
     assert table.turns.calls_of("A") == [PAY]
     assert not table.turns.is_orphan(PAY)
     assert not table.turns.is_orphan(STRANGE)
+
+
+def test_a_segment_goes_on_after_no_call_that_still_waits() -> None:
+    """Its record may be ahead: the model has taken the call back. The segment would tell an outcome of its own."""
+    table = Table()
+    table.feed(facts.Wrote("A"))
+    table.call(LOOK, PAY)
+    table.wait(LOOK, blocks=False)
+    table.wait(PAY)
+    table.feed(facts.GoesOn(LOOK))
+    done = table.feed(facts.Settled(LOOK, {}))
+    assert of(effects.Open, done) == [effects.Open("A", frozenset({LOOK}))]
+    assert of(effects.Close, done) == [effects.Close("A", End.FINISH)]
+    table.feed(facts.GoesOn(PAY))
+    table.feed(facts.Settled(PAY, {}))
+    assert of(effects.Open, table.event(is_said=True, results=(PAY,))) == [effects.Open("A", frozenset({PAY}))]
+
+
+def test_results_that_adk_keeps_back_for_a_call_that_it_gives_up_are_kept() -> None:
+    table = Table()
+    table.feed(facts.Wrote("A"))
+    table.call(LOOK, PAY)
+    table.feed(facts.Settled(LOOK, {"balance": 7}))
+    table.wait(PAY)
+    assert table.feed(facts.Abandoned(PAY)) == [effects.StoreResult("A", LOOK, {"balance": 7}, is_shown=True)]
+    assert table.phase("A") is Phase.ENDED
+
+
+def test_a_result_that_clients_do_not_have_yet_is_shown_when_it_is_kept() -> None:
+    table = Table()
+    table.feed(facts.Wrote("A"))
+    table.call(LOOK, PAY, INNER)
+    table.feed(facts.Settled(LOOK, {"balance": 7}))
+    table.wait(PAY)  # the third one is at work, so the segment is still open
+    done = table.feed(facts.Abandoned(PAY))
+    assert of(effects.StoreResult, done) == [effects.StoreResult("A", LOOK, {"balance": 7})]
+
+
+def test_a_call_beside_the_conversation_that_is_given_up_costs_no_results() -> None:
+    table = Table()
+    table.feed(facts.Wrote("A"))
+    table.call(LOOK, PAY)
+    table.feed(facts.Settled(LOOK, {"balance": 7}))
+    table.wait(PAY, blocks=False)
+    assert of(effects.StoreResult, table.feed(facts.Abandoned(PAY))) == []
+
+
+def test_what_a_tool_beside_the_conversation_has_ended_with_is_stored_when_the_run_is_over() -> None:
+    table = Table()
+    table.feed(facts.Wrote("A"))
+    table.call(LOOK, PAY)
+    for call in (LOOK, PAY):
+        table.feed(facts.Began(call, beside=True))
+        table.feed(facts.Settled(call, {"of": call.call_id}))
+    table.feed(facts.Came(ModelEvent("result", is_said=True, results=(PAY,))))  # ADK has stored it
+    done = table.feed(facts.HandedOver())
+    assert of(effects.StoreResult, done) == [effects.StoreResult("A", LOOK, {"of": "look"})]
 
 
 def test_a_message_moves_only_along_its_phases() -> None:
@@ -302,3 +359,62 @@ def test_a_session_that_lost_its_lease_does_not_drain() -> None:
     table.feed(facts.Shutdown())
     assert of(effects.Refuse, table.feed(facts.Stopped())) == []
     assert table.feed(facts.Answered(frozenset({PAY}), frozenset({PAY}))) == []
+
+
+# -- calls that the model took back -----------------------------------------------------------------------------------
+
+
+def test_a_call_of_the_clients_that_was_taken_back_is_told_and_stored_and_nobody_else_is() -> None:
+    table = Table()
+    table.feed(facts.Wrote("A"))
+    table.call(PAY, LOOK)
+    table.feed(facts.LeftToClient(PAY))
+    table.wait(LOOK)
+    assert table.phase("A") is Phase.WAITING
+    for other in (LOOK, STRANGE):  # its waiting tool gets it, or nobody does
+        assert table.feed(facts.WithdrawalRecorded(other, "taken back")) == []
+    done = table.feed(facts.WithdrawalRecorded(PAY, "taken back"))
+    assert of(effects.StoreResult, done) == [effects.StoreResult("A", PAY, "taken back")]
+    assert [type(effect) for effect in done] == [effects.Open, effects.Notify, effects.StoreResult, effects.Close]
+    assert table.phase("A") is Phase.WAITING
+    assert table.feed(facts.WithdrawalRecorded(PAY, "taken back")) == []
+
+
+# -- a call that waits while the model talks on -----------------------------------------------------------------------
+
+
+def test_a_call_waits_until_it_is_answered() -> None:
+    table = Table()
+    table.feed(facts.Wrote("A"))
+    table.call(PAY)
+    assert not table.turns.is_waiting(PAY)
+    assert not table.turns.is_waiting(STRANGE)
+    table.wait(PAY, blocks=False)
+    assert table.turns.is_waiting(PAY)
+    table.feed(facts.GoesOn(PAY))
+    assert not table.turns.is_waiting(PAY)
+
+
+def test_a_call_of_an_agent_blocks_as_the_agent_does() -> None:
+    table = Table()
+    table.feed(facts.Wrote("A"))
+    table.call(LOOK)
+    table.feed(facts.Began(LOOK, beside=True))
+    table.wait(INNER, outer=LOOK)
+    assert not table.turns.routes.messages["A"].is_blocked
+
+
+@pytest.mark.parametrize("beside", [False, True])
+def test_an_agent_that_works_on_a_call_waits_as_long_as_its_own_call_does(beside: bool) -> None:
+    table = Table()
+    table.feed(facts.Wrote("A"))
+    table.call(LOOK)
+    table.feed(facts.Began(LOOK, beside=beside))
+    [first] = of(effects.Belongs, table.call(LOOK))
+    [other] = of(effects.Belongs, table.event(is_said=True, calls=(PAY,), inside=LOOK))
+    assert first.step != other.step  # another model has made it
+    done = table.wait(PAY, blocks=not beside, tells_model=beside)
+    assert of(effects.TellPending, done) == []  # the live model does not know this call
+    assert table.turns.routes.messages["A"].is_blocked is not beside
+    if not beside:
+        assert of(effects.Close, done) == [effects.Close("A", End.FINISH, frozenset({LOOK}))]

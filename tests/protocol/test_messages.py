@@ -11,6 +11,7 @@ from adk_stream_protocol.protocol.frames import decode_frame
 from adk_stream_protocol.protocol.turn import decode_body, decode_turn
 
 SECRET = "secret-4711"
+WHAT_TO_SEND = " Send JSON with the `id` of the chat and its `messages`, as `useChat` does."
 USER = {"id": "m1", "role": "user", "parts": [{"type": "text", "text": "hi"}]}
 
 
@@ -54,7 +55,12 @@ def refusal(body: Any) -> str:
 )
 def test_a_refusal_names_the_field_and_quotes_nothing(body: Any, fault: str) -> None:
     said = refusal(body)
-    assert said == f"The request is not a chat request of the AI SDK: {fault}."
+    assert said.removesuffix(WHAT_TO_SEND) == f"The request is not a chat request of the AI SDK: {fault}."
+
+
+@pytest.mark.parametrize("body", [b"", b"{", [], {}, {"messages": [USER]}, {"id": 7}, {"id": "c", "messages": 7}])
+def test_a_body_that_is_none_is_refused_with_what_to_send(body: Any) -> None:
+    assert refusal(body).endswith(WHAT_TO_SEND)
 
 
 def test_the_body_for_the_application_is_refused_in_the_same_words() -> None:

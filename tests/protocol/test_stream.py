@@ -286,7 +286,7 @@ ALLOWED: dict[str, set[str]] = {
     "tools.defer": {"streaming"},
     "tools.to_client": {"deferred", "asked about, then the client's"},
     "tools.to_server": {"deferred"},
-    "tools.approval_request": {"deferred", "at work", "with the client"},
+    "tools.approval_request": {"deferred", "at work", "with the client", "under way"},
     "tools.asked_elsewhere": {"at work", "with the client"},
     "tools.output": OPEN,
     "tools.output_known": OPEN,

@@ -209,3 +209,30 @@ def test_arguments_that_are_not_whole_never_span_two_steps(how: Terminal) -> Non
     with contextlib.suppress(LocalProtocolError):  # refusing is as good as ending them
         chunks += writer.new_step()
     check_segment(wire([*chunks, *end(how)(writer)]), 6)
+
+
+# -- what others decide -----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("version", [5, 6, 7])
+def test_what_the_policy_approves_is_told_to_clients_that_know_such_approvals(version: SdkVersion) -> None:
+    writer = ChunkWriter(sdk_version=version)
+    written = play(
+        writer,
+        call("a"),
+        lambda w: w.tools.approved_automatically("a", "ask-1"),
+        output("a"),
+    )
+    told = [chunk for chunk in wire(written) if chunk["type"].startswith("tool-approval-")]
+    request = {"type": "tool-approval-request", "approvalId": "ask-1", "toolCallId": "a", "isAutomatic": True}
+    response = {"type": "tool-approval-response", "approvalId": "ask-1", "approved": True}
+    assert told == ([request, response] if version == 7 else [])
+
+
+@pytest.mark.parametrize("version", [5, 6, 7])
+def test_a_call_that_others_decide_about_shows_its_arguments_and_no_question(version: SdkVersion) -> None:
+    writer = ChunkWriter(sdk_version=version)
+    play(writer, deferred("a"))
+    assert wire(writer.tools.others_are_asked("a"))[-1]["type"] == "tool-input-delta"
+    assert writer.tools.awaits_client
+    assert wire(writer.tools.to_client("a"))[-1]["type"] == "tool-input-available"

@@ -93,6 +93,15 @@ def test_a_users_message_with_results_is_read_for_answers_and_names_no_message(p
         assert decode_turn(posted, LIMITS) == Turn("chat", None, (), None, None, answers=results)
 
 
+def test_the_confirmation_tool_may_be_answered_in_a_users_message() -> None:
+    part = {"type": "tool-adk_request_confirmation", "toolCallId": "adk-1", "state": "approval-responded"}
+    part |= {"approval": {"id": "adk-1", "approved": True}}
+    turn = decode_turn(body(user(part, RESULT)), LIMITS)
+    assert turn == Turn("chat", None, (), None, None, answers=(part, RESULT))
+    with pytest.raises(MalformedRequest):
+        decode_turn(body(user(part | {"type": "tool-pay"})), LIMITS)
+
+
 def test_words_of_the_user_answer_no_call() -> None:
     assert decode_turn(body(ANSWER, user()), LIMITS).answers is None
 

@@ -10,14 +10,15 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Generic, TypeVar, cast
 
-from .call_record import CallKey, CallRecord, State
+from .call_record import CallKey, CallRecord
 from .digest import is_what_was_shown, shown_arguments
 
 CONFIRMATION = "adk_request_confirmation"
 
 Part = Mapping[str, Any]
 
-_MAX_REASON = 2000  # characters: the model reads it with every call that follows
+MAX_REASON = 2000
+"""Characters of a decision's reason: the model reads it with every call that follows."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,7 +51,7 @@ class CallAnswer(Generic[_Asked]):
     @property
     def counts(self) -> bool:
         """An output without an approval does not count for a call that needs one."""
-        return self.approved is not None or self.asked.record.state is not State.PENDING
+        return self.approved is not None or self.asked.record.is_decided
 
 
 def decode_answers(parts: Iterable[Part], asked: Sequence[_Asked]) -> list[CallAnswer[_Asked]]:
@@ -132,7 +133,7 @@ def _decision_in_result(
     call = by_call.get(call_id)
     if call is None or call.approval_id is None:
         return None
-    may_be_output = call.record.executor == "browser" and call.record.state is not State.PENDING
+    may_be_output = call.record.executor == "browser" and call.record.is_decided
     return None if may_be_output and said.keys() - _WORDS_OF_A_DECISION else _said(call, said, "approved")
 
 
@@ -147,7 +148,7 @@ def _said(call: _Asked, said: Mapping[str, Any], name: str) -> CallAnswer[_Asked
     return CallAnswer(
         asked=call,
         approved=approved,
-        reason=reason[:_MAX_REASON] if isinstance(reason, str) and reason else None,
+        reason=reason[:MAX_REASON] if isinstance(reason, str) and reason else None,
         payload=said.get("payload"),
     )
 

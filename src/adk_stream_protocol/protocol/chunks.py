@@ -134,6 +134,12 @@ class ToolApprovalRequest(Chunk, frozen=True, tag="tool-approval-request"):  # 6
     tool_call_id: str
     reason: str | None = None  # 7 only
     approval_descriptor: dict[str, Any] | None = None  # 7 only
+    is_automatic: bool | None = None  # 7 only
+
+
+class ToolApprovalResponse(Chunk, frozen=True, tag="tool-approval-response"):  # 7 only
+    approval_id: str
+    approved: bool
 
 
 class SourceUrl(Chunk, frozen=True, tag="source-url"):
@@ -188,7 +194,7 @@ def encode_chunks(chunks: Sequence[AnyChunk]) -> list[bytes]:
 
 
 def encode_json(value: Any) -> bytes:
-    """A chunk, or anything else with what tools returned. Never fails: what JSON or UTF-8 cannot hold is replaced."""
+    """A chunk, or any other value that a tool returned. Never fails: what JSON or UTF-8 cannot express is replaced."""
     try:
         return _encoder.encode(value)
     except Exception:

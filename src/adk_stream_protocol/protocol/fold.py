@@ -87,7 +87,12 @@ class MessageFold:
             case c.ToolApprovalRequest(approval_id, call_id):
                 approval: Part = {"id": approval_id}
                 _set(approval, requestReason=chunk.reason, descriptor=chunk.approval_descriptor)
+                _set(approval, isAutomatic=chunk.is_automatic)
                 self._with_input(call_id).update({"state": "approval-requested", "approval": approval})
+            case c.ToolApprovalResponse(approval_id, approved):
+                asked = next(part for part in self.parts if part.get("approval", {}).get("id") == approval_id)
+                asked["approval"]["approved"] = approved
+                asked["state"] = "approval-responded"
             case c.ToolOutputAvailable(call_id, output):
                 part = self._calls[call_id]
                 part |= {"state": "output-available", "output": output}

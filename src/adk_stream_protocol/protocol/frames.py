@@ -15,15 +15,18 @@ import msgspec
 
 from ..errors import BridgeError, MalformedRequest, RequestTooLarge
 from ..limits import MIB, Limits
+from .body_meter import BodyMeter
 from .chunks import encode_json
 from .messages import ApprovalStyle, ClientStyle, RequestBody, what_is_wrong
-from .turn import BodyMeter, decode_sdk_version
+from .turn import decode_sdk_version
 
 OURS = "-"
 SUBPROTOCOL = "adk-stream.v1"
 """For clients that send and receive voice as binary frames."""
 
-_MAX_OWN_FRAME = 4096  # bytes: an id and a few words, for all frames but `send` and `audio`
+MAX_OWN_FRAME = 4096
+"""Bytes: an id and a few words, for all frames but `send` and `audio`."""
+
 _NO_FRAME = "This is not a frame of docs/reference/websocket.md"
 _Fields = dict[str, Any] | None
 
@@ -65,7 +68,7 @@ class Send(_Frame, frozen=True, tag="send"):
         return digest.digest()
 
     def is_larger_than(self, size_bytes: int) -> bool:
-        """Whether its messages are. Those in its body may have any size, so they count as large."""
+        """Whether its messages are larger. Those in its body may have any size, so they count as large."""
         if self.body is not None and not self.body.keys().isdisjoint(("message", "messages")):
             return True
         return sum(len(memoryview(message)) for message in self.messages) > size_bytes
@@ -174,7 +177,7 @@ def decode_request_id(text: str | bytes) -> str:
 
 @dataclass(frozen=True)
 class Refused:
-    """A frame that is not taken, and the request that is told so."""
+    """The refusal of a frame, and the request that gets it."""
 
     request_id: str
     error: BridgeError
@@ -183,17 +186,17 @@ class Refused:
 def decode_received(text: str, limits: Limits) -> OfficialFrame | OwnFrame | Refused:
     """Decodes a frame once. Only one that is refused is looked at again."""
     try:
-        if len(text) > _MAX_OWN_FRAME:
-            _require_size(text.encode(errors="replace"), limits)
+        if len(text) > MAX_OWN_FRAME:
+            require_size(text.encode(errors="replace"), limits)
         frame = decode_frame(text)
-        if len(text) > _MAX_OWN_FRAME and not isinstance(frame, Send | Audio):
+        if len(text) > MAX_OWN_FRAME and not isinstance(frame, Send | Audio):
             raise RequestTooLarge
         return frame
     except BridgeError as error:
         return Refused(decode_request_id(text), error)
 
 
-def _require_size(frame: bytes, limits: Limits) -> None:
+def require_size(frame: bytes, limits: Limits) -> None:
     max_file_bytes = min(limits.max_file_bytes, limits.max_socket_file_bytes)
     max_frame_bytes = min(limits.max_body_bytes, limits.max_frame_bytes)
     try:

@@ -62,7 +62,8 @@ class Belongs:
 
 @dataclass(frozen=True, slots=True)
 class Open:
-    """A new segment of this message, the first or the next. `answered`: calls whose answers it goes on after."""
+    """A new segment of this message, the first or the next. `answered`: calls whose answers it goes on after. All
+    others are shown as before, even if their records have changed meanwhile."""
 
     message: str
     answered: frozenset[CallKey] = frozenset()
@@ -116,14 +117,14 @@ class Forget:
 
 @dataclass(frozen=True, slots=True)
 class Notify:
-    """Tell the listeners that this message goes on or begins."""
+    """Notify the listeners that this message goes on or begins."""
 
     message: str
 
 
 @dataclass(frozen=True, slots=True)
 class Hear:
-    """Tell the listeners what the user has said, as this event has it."""
+    """Send the listeners what the user has said, as this event has it."""
 
     message: str
     event_id: str
@@ -151,6 +152,13 @@ class Refuse:
 
 
 @dataclass(frozen=True, slots=True)
+class TellPending:
+    """Notify the model that this call waits for somebody. That is no result: it is neither stored nor shown."""
+
+    call: CallKey
+
+
+@dataclass(frozen=True, slots=True)
 class Withdraw:
     """Record that the model has taken this call back, unless its tool has begun."""
 
@@ -167,11 +175,14 @@ class Deliver:
 
 @dataclass(frozen=True, slots=True)
 class StoreResult:
-    """Store and emit the result of a tool that ADK has given up. The model that called it is gone."""
+    """Store and emit the result of a tool that ADK has given up, or what became of a call that the model took back from
+    the client. The model does not get it."""
 
     message: str
     call: CallKey
     response: Any = None
+    is_shown: bool = False
+    """Clients have it: it is only stored."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,7 +199,7 @@ class StartTimer:
 Effect = (
     Belongs | Open | Write | Announce | WriteResult | Close | Forget
     | Notify | Hear | ClearVoice
-    | Send | Refuse | Withdraw | Deliver | StoreResult | Wake | StartTimer
+    | Send | Refuse | TellPending | Withdraw | Deliver | StoreResult | Wake | StartTimer
 )  # fmt: skip
-WRITES = (Send, Refuse, Withdraw, Deliver, StoreResult)
-"""Effects that change the chat or its records. A session that has lost its lease has none of them."""
+WRITES = (Send, Refuse, TellPending, Withdraw, Deliver, StoreResult)
+"""Effects that change the chat, its records or what the model knows. A session that has lost its lease has none."""

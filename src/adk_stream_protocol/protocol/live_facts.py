@@ -13,7 +13,15 @@ from .live_effects import Timer
 
 @dataclass(frozen=True, slots=True)
 class ModelEvent:
-    """What an event of the model means for turns and segments."""
+    """What an event of the model means for turns and segments.
+
+    | About | Fields |
+    |---|---|
+    | the event | `id`, `is_partial`, `is_said`, `is_transcript`, `is_recording` |
+    | calls | `calls`, `inside`, `results`, `is_untold` |
+    | the user's voice | `heard`, `is_interrupted` |
+    | the model's turn | `is_turn_complete`, `goes_on`, `has_reason`, `hands_over` |
+    """
 
     id: str
     is_said: bool = False
@@ -21,7 +29,13 @@ class ModelEvent:
     is_partial: bool = False
     calls: tuple[CallKey, ...] = ()
     """Those that clients see."""
+    inside: CallKey | None = None
+    """The call that runs the agent which this event is of: not the model that ADK listens to."""
     results: tuple[CallKey, ...] = ()
+    is_untold: bool = False
+    """The model does not get these results: it took the calls back."""
+    is_transcript: bool = False
+    """It is what the model says aloud, in writing, which may come late."""
     heard: bool | None = None
     """It says what the user has said: a piece of it (False), or all of it (True)."""
     is_interrupted: bool = False
@@ -111,6 +125,14 @@ class Withdrawn:
 
 
 @dataclass(frozen=True, slots=True)
+class WithdrawalRecorded:
+    """And `response` says so. Where ADK waits for the call, it gets that; but it may have left it to the client."""
+
+    call: CallKey
+    response: Any = None
+
+
+@dataclass(frozen=True, slots=True)
 class ConnectionLost:
     """The connection to the model, also by a GoAway, and the model was not at the end of what it has to say."""
 
@@ -134,12 +156,14 @@ class Began:
 @dataclass(frozen=True, slots=True)
 class Waits:
     """A call waits for its answer. `blocks`: ADK does not read from the model meanwhile. `outer`: the call that runs
-    the agent that made this one; ADK has no event of it. `is_asked`: the last segment of the message has its card."""
+    the agent that made this one; ADK has no event of it. `is_asked`: the last segment of the message has its card.
+    `tells_model`: the model is to know that the answer takes its time."""
 
     call: CallKey
     blocks: bool
     outer: CallKey | None = None
     is_asked: bool = False
+    tells_model: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,7 +225,7 @@ class TimerFired:
 
 Fact = (
     Wrote | NotSent | Answered | InterruptedByUser | Attached | Left
-    | Came | Emitted | ResultSent | HandedOver | Withdrawn | ConnectionLost | SaidAgain
+    | Came | Emitted | ResultSent | HandedOver | Withdrawn | WithdrawalRecorded | ConnectionLost | SaidAgain
     | Began | Waits | LeftToClient | GoesOn | Abandoned | Settled
     | Stopped | Shutdown | LeaseLost | Over | TimerFired
 )  # fmt: skip

@@ -5,7 +5,7 @@ All events of a live run come under one invocation, and nothing in them says whe
 """
 
 from dataclasses import dataclass
-from enum import StrEnum
+from enum import StrEnum, auto
 
 from .call_record import CallKey
 from .live_facts import ModelEvent
@@ -15,14 +15,14 @@ from .live_messages import Call, Message, Phase, Unwanted
 class Turn(StrEnum):
     """How far the model is in its turn."""
 
-    PLAIN = "plain"
-    HAS_RESULT = "has-result"
+    PLAIN = auto()
+    HAS_RESULT = auto()
     """A tool has answered, and the model has said nothing since."""
-    CALL_ENDED = "call-ended"
+    CALL_ENDED = auto()
     """And it has ended the turn in which it called the tool."""
-    CUT = "cut"
+    CUT = auto()
     """It was interrupted, and its end is still to come."""
-    EARLIER = "earlier"
+    EARLIER = auto()
     """It was still at something else when the user wrote, or was interrupted by that: the end that comes is not the end
     of the answer."""
 
@@ -47,6 +47,14 @@ class Routes:
     | `after` | that is next, when the model has come to the end of what nobody wants to hear |
     | `unheard` | that is over, while what the user had said is not known yet |
     | `last` | that the model spoke in last |
+
+    | Attributes | |
+    |---|---|
+    | `messages`, `calls` | all that are not forgotten |
+    | `turn`, `_is_speaking`, `_is_saying` | how far the model is |
+    | `_speaks_of_result` | its next words are about a late result, and not about anything that the user has said |
+    | `_step`, `_begun` | counters |
+    | `_inside` | the call that the agent works on whose words came last |
     """
 
     def __init__(self) -> None:
@@ -59,7 +67,10 @@ class Routes:
         self.last: Message | None = None
         self.turn = Turn.PLAIN
         self._is_speaking = False  # the model has begun a turn and not ended it, or a result begins one
+        self._is_saying = False  # and it has said something since the last result
+        self._speaks_of_result = False
         self._step = 0
+        self._inside: CallKey | None = None
         self._begun = 0
 
     @property
@@ -102,16 +113,17 @@ class Routes:
             self._go_on(message)
 
     def _go_on(self, message: Message) -> None:
-        if self.current is not None and self.current.unwanted is Unwanted.INTERRUPTED:
+        is_interrupted = self.current is not None and self.current.unwanted is Unwanted.INTERRUPTED
+        if is_interrupted and self.current is self.last and self._is_saying:
             self.after = message
-            return
+            return  # else it may answer what was interrupted and this together
         self.current = message
         if self.turn is Turn.CUT or (self._is_speaking and message.phase is Phase.ASKED):
             self.turn = Turn.EARLIER
 
     def end(self, message: Message) -> None:
         """The model's turn is over, and so is its message, the current one."""
-        self.turn, self._is_speaking = Turn.PLAIN, False
+        self.turn, self._is_speaking, self._is_saying = Turn.PLAIN, False, False
         self.current, self.after = self.after, None
         self.unheard = message if message.awaits_words else None
 
@@ -128,6 +140,13 @@ class Routes:
             self.heard = None
 
     # -- events -------------------------------------------------------------------------------------------------------
+
+    @property
+    def voice_goes_on(self) -> bool:
+        """Whether more voice of the model changes nothing here."""
+        message = self.current
+        is_open = message is not None and message is self.last and message.phase is Phase.OPEN
+        return is_open and self._is_saying and not self._speaks_of_result and self.turn is Turn.PLAIN
 
     def route(self, event: ModelEvent) -> Place:
         if event.is_recording:
@@ -146,38 +165,81 @@ class Routes:
 
     def _take_results(self, event: ModelEvent) -> Message | None:
         self._step += 1
+        if event.is_untold:  # nothing to speak about
+            return self.calls[event.results[0]].message if event.results[0] in self.calls else self.current
         if self.turn is not Turn.CUT:  # a model that has ended its turn answers in one
             self.turn = Turn.HAS_RESULT if self._is_speaking else Turn.PLAIN
-        self._is_speaking = True
+        self._is_speaking, self._is_saying = True, False
         known = [self.calls[key] for key in event.results if key in self.calls]
         owner = known[0].message if known else self.current
-        if self.current is None:
-            self.current = owner  # what the model says next is about this
+        if owner is self.current and owner is not None and self.after is not None:
+            owner.unwanted = Unwanted.SUPERSEDED  # the model may answer this together with the user's next words
+            self.current, self.after = self.after, None
+        if self.current is None:  # what the model says next is about this
+            is_read = owner is not None and owner.is_open and owner.unwanted is None
+            is_near = owner is None or owner is self._newest or is_read
+            self.current, self._speaks_of_result = (owner, False) if is_near else (None, True)
         return owner
 
     def _say(self, event: ModelEvent) -> Place:
         over: Message | None = None
-        if self.turn is Turn.CUT and self.current is not None and (event.is_partial or event.calls):
-            over = self.current  # something new begins, though the end was never told
+        if self.turn is Turn.CUT and self.current is not None and self._is_new(event):
+            over = self.current  # something new begins, though no event ended the message
             self.end(over)
+        self._leave_closed()
         if self.current is None:
-            self.current, self.heard, self.unheard = self.heard or self.begin(Phase.HEARD), None, None
+            self.current, self.unheard = self._next(), None
+        self._speaks_of_result = False
+        if event.inside != self._inside:  # another model's call
+            self._inside, self._step = event.inside, self._step + 1
         message = self.last = self.current
-        self._is_speaking = True
+        self._is_speaking = self._is_saying = True
         if message.phase is Phase.ASKED:
             message.move(Phase.OPEN)
         if self.turn is not Turn.CUT:
             self.turn = Turn.CUT if event.is_interrupted else Turn.PLAIN
         for key in event.calls:
             if key not in self.calls:
-                self.calls[key] = message.calls[key] = Call(key, message)
+                self.calls[key] = message.calls[key] = Call(key, message, inside=event.inside)
         plays = self.turn is not Turn.CUT
         if event.is_turn_complete:
             self.end(message)
         return Place(event, message, over, is_over=event.is_turn_complete, plays=plays)
 
+    def _is_new(self, event: ModelEvent) -> bool:
+        """Whether this is no rest of the answer that was interrupted. What was spoken of that may be told late; but not
+        after the user has been heard."""
+        is_late = event.is_transcript and self.heard is None
+        return bool(event.calls) or (event.is_partial and not is_late)
+
+    def _leave_closed(self) -> None:
+        """Nobody reads the current message any more, and the user has spoken or gone on since: the model does, too."""
+        closed = self.current
+        if closed is None or closed.phase not in (Phase.WAITING, Phase.ENDED) or closed.unwanted is not None:
+            return
+        if self.heard is not None or closed is not self._newest:
+            self._speaks_of_result = self.heard is None
+            self.end(closed)
+
+    def _next(self) -> Message:
+        """The message of words that belong to none: what was heard is answered; in a message that waits for somebody
+        the model talks on, since clients look for cards in the last message; or the model begins by itself."""
+        heard, self.heard = self.heard, None
+        if heard is not None:
+            return heard
+        newest = self._newest
+        if newest is not None and newest.phase is Phase.WAITING:
+            return newest
+        message = self.begin(Phase.HEARD)
+        message.awaits_words = not self._speaks_of_result
+        return message
+
+    @property
+    def _newest(self) -> Message | None:
+        return next(reversed(self.messages.values()), None)
+
     def _hear(self, *, is_all: bool) -> Message:
-        """What the user said may be told late, after the answer to it has begun."""
+        """The transcript of what the user said may come late, after the answer to it has begun."""
         message = self.current or (self.unheard if self.heard is None else None)
         if message is None or not message.awaits_words:
             if self.heard is None or not self.heard.awaits_words:
@@ -189,16 +251,17 @@ class Routes:
 
     def _complete(self, event: ModelEvent) -> Place:
         self._step += 1
-        self._is_speaking = False
+        self._is_speaking = self._is_saying = False
         message = self.current
         if message is None:
             return Place(event, None)
         if self.turn is Turn.EARLIER and not event.has_reason:
             self.turn = Turn.PLAIN
             return Place(event, message)
-        # Older models end the turn in which they called a tool, and answer in another one.
+        # Older models end the turn in which they called a tool, and answer in another one: that, and what the user has
+        # written since.
         is_half = event.goes_on is None and self.turn is Turn.HAS_RESULT
-        if is_half or (event.goes_on and self.turn is not Turn.CUT):
+        if self.after is None and (is_half or (event.goes_on and self.turn is not Turn.CUT)):
             self.turn = Turn.CALL_ENDED
             return Place(event, message)
         self.end(message)

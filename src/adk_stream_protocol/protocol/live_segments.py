@@ -1,21 +1,22 @@
 """How the segments of a live session open, close and wait: see `live_turns.py`."""
 
-from enum import StrEnum
+from collections.abc import Collection
+from enum import StrEnum, auto
 
 from . import live_effects as effects
 from .call_record import CallKey
-from .live_effects import QUIET_S, WRITES, Effect, End, Timer, Why
+from .live_effects import QUIET_S, SILENT_S, WRITES, Effect, End, Timer, Why
 from .live_messages import Call, CallPhase, Message, Phase, Unwanted
 from .live_routes import Routes
 
 
 class SessionPhase(StrEnum):
-    OPEN = "open"
-    DRAINING = "draining"
+    OPEN = auto()
+    DRAINING = auto()
     """It ends soon: what waits is left as it is."""
-    LOST = "lost"
+    LOST = auto()
     """Somebody else has the chat: nothing is written any more."""
-    CLOSED = "closed"
+    CLOSED = auto()
 
 
 class LiveSegments:
@@ -51,10 +52,15 @@ class LiveSegments:
         calls = self.routes.messages[name].calls.values()
         return [call.key for call in calls if call.phase is not CallPhase.SHOWN]
 
-    def has_told(self, key: CallKey) -> bool:
+    def has_shown(self, key: CallKey) -> bool:
         """Whether clients have the result of this call, which ADK keeps back until its siblings have theirs."""
         call = self.routes.calls.get(key)
         return call is not None and call.phase is CallPhase.SHOWN
+
+    def is_waiting(self, key: CallKey) -> bool:
+        """Whether ADK waits for the answer to this call."""
+        call = self.routes.calls.get(key)
+        return call is not None and call.phase is CallPhase.WAITING
 
     def is_orphan(self, key: CallKey) -> bool:
         """Whether ADK does nothing with the result of this call."""
@@ -64,8 +70,10 @@ class LiveSegments:
     # -- effects ------------------------------------------------------------------------------------------------------
 
     def _do(self, *wanted: Effect) -> None:
-        is_lost = self.phase is SessionPhase.LOST
-        self._effects += [effect for effect in wanted if not (is_lost and isinstance(effect, WRITES))]
+        if self.phase is SessionPhase.LOST:
+            self._effects += [effect for effect in wanted if not isinstance(effect, WRITES)]
+        else:
+            self._effects += wanted
 
     # -- clients ------------------------------------------------------------------------------------------------------
 
@@ -76,7 +84,7 @@ class LiveSegments:
         self._unnotified = []
 
     def _notify(self, name: str) -> None:
-        """If nobody listens, whoever comes next is told."""
+        """If nobody listens, the next listener is notified."""
         if self._is_attended:
             self._do(effects.Notify(name))
         elif name not in self._unnotified:
@@ -88,17 +96,23 @@ class LiveSegments:
         """Before something is written: the message may have no open segment."""
         if not message.is_open:
             message.move(Phase.OPEN)
-            self._do(effects.Open(message.name, answered))
+            self._do(effects.Open(message.name, answered or message.not_waiting))
             if message.unwanted is not Unwanted.SUPERSEDED:
                 self._notify(message.name)
 
     def _close(self, message: Message, end: End = End.FINISH) -> None:
         if message.is_open:
-            message.timer = None
-            waiting = message.waiting
-            message.move(Phase.WAITING if waiting else Phase.ENDED)
-            working = (call for call in message.calls.values() if call.phase is not CallPhase.SHOWN)
-            self._do(effects.Close(message.name, end, frozenset(call.key for call in working if call not in waiting)))
+            message.timer, message.is_over = None, False
+            message.move(Phase.WAITING if message.waiting else Phase.ENDED)
+            self._do(effects.Close(message.name, end, message.not_waiting))
+
+    def _close_when_decided(self, message: Message) -> None:
+        """The model's turn is over. If the gate is about to ask somebody, the card belongs into this segment."""
+        message.is_over = message.is_open and message.is_undecided
+        if message.is_over:
+            self._start_timer("silent", message, SILENT_S)
+        else:
+            self._close(message)
 
     def _close_if_it_waits(self, message: Message) -> None:
         """A client sends nothing while its stream is open: to be answered, the segment must end."""
@@ -133,7 +147,7 @@ class LiveSegments:
         message.timer = None
         is_lost = timer.name == "resumes"
         self._close(message, End.LOST if is_lost else End.FINISH)
-        if is_lost or message.unwanted is Unwanted.INTERRUPTED:
+        if is_lost or message.unwanted is Unwanted.INTERRUPTED or self.routes.after is not None:
             self._end_turn(message)
 
     def _end_turn(self, message: Message) -> None:
@@ -150,19 +164,51 @@ class LiveSegments:
         if call is not None:
             del call.message.calls[key]
 
+    def _store_result(self, call: Call, response: object) -> None:
+        """Of a call that ADK does not wait for. The model does not get it."""
+        message, was_open = call.message, call.message.is_open
+        self._forget_call(call.key)
+        self._open(message)
+        self._do(effects.StoreResult(message.name, call.key, response))
+        if was_open:
+            self._close_when_quiet(message)
+        else:
+            self._close(message)
+
     def _show_waiting(self, call: Call, *, is_asked: bool = False) -> None:
         """A call that waits and is shown: its card must reach a client, or it is refused."""
         message = call.message
         asked = (other for other in self.routes.messages.values() if other.phase is Phase.ASKED)
         if message.unwanted is not None or (call.blocks and any(other is not message for other in asked)):
             # The user has gone on: nobody looks at its card, and the words wait for it.
+            message.unwanted = message.unwanted or Unwanted.SUPERSEDED
             self._do(effects.Refuse(call.key, Why.SUPERSEDED), effects.Wake())
             return
-        is_closed = not message.is_open
+        if call.tells_model:
+            call.tells_model = False
+            self._do(effects.TellPending(call.key))
+        is_closed, is_over = not message.is_open, message.is_over
         if is_asked and is_closed:
             message.move(Phase.WAITING)
             return
         self._open(message)
         self._close_if_it_waits(message)
-        if is_closed and message.timer is not None:
-            self._close(message)  # it was opened for the card alone
+        if (is_closed or is_over) and message.timer is not None and not message.is_undecided:
+            self._close(message)  # it was opened or kept open for the card alone
+
+    def _keep_results(self, message: Message) -> None:
+        """ADK stores the results of calls that it waits for together, and has given up one of them."""
+        for call in [call for call in message.calls.values() if call.blocks and call.phase in _ENDED]:
+            is_shown = call.phase is CallPhase.SHOWN
+            self._forget_call(call.key)
+            self._do(effects.StoreResult(message.name, call.key, call.response, is_shown=is_shown))
+
+    def _store_settled(self, coming: Collection[CallKey]) -> None:
+        """The run is over, and with it goes what ADK had to store of tools beside the conversation. `coming`: calls
+        whose results it has stored, though they have not come out yet."""
+        for call in list(self.routes.calls.values()):
+            if call.phase is CallPhase.SETTLED and not call.blocks and call.key not in coming:
+                self._store_result(call, call.response)
+
+
+_ENDED = (CallPhase.SETTLED, CallPhase.SHOWN)

@@ -1,6 +1,6 @@
 """The turns and segments of a live session, as a table: facts in, effects out.
 
-It decides which message an event belongs to, when a segment opens and closes and how, who is told what, and which calls
+It decides which message an event belongs to, when a segment opens and closes and how, who is notified, and which calls
 are refused. It has no clock and does no I/O: a timer is an effect, and comes back as a fact. `adk/live/` feeds it and
 carries out its effects, in their order.
 
@@ -71,14 +71,21 @@ class LiveTurns(LiveSegments):
                 self._settled(key, response)
             case facts.Withdrawn(keys):
                 self._do(*(effects.Withdraw(key) for key in keys if key in self.routes.calls), effects.Wake())
+            case facts.WithdrawalRecorded(key, response):
+                call = self.routes.calls.get(key)
+                if call is not None and call.phase is CallPhase.LEFT:
+                    self._store_result(call, response)
             case facts.ConnectionLost():
                 self._connection_lost()
             case facts.SaidAgain():
                 self._said_again()
             case facts.HandedOver():
                 self._hand_over()
+                self._store_settled({key for place in self._places.values() for key in place.event.results})
             case facts.Stopped():
                 waiting = [call for call in self.routes.calls.values() if call.phase in _ASKED]
+                for call in waiting:
+                    call.tells_model = False
                 self._do(*(effects.Refuse(call.key, Why.STOPPED) for call in waiting), effects.Wake())
             case facts.Shutdown():
                 self._end_soon(SessionPhase.DRAINING)
@@ -166,6 +173,14 @@ class LiveTurns(LiveSegments):
 
     # -- the model ----------------------------------------------------------------------------------------------------
 
+    def voice_came(self, event_id: str) -> bool:
+        """A short cut, since voice comes fifty times a second: whether an event of voice alone goes on with what the
+        model says, so that `Came` would decide nothing but its place. Then it has that, as if it were reported."""
+        if not self.routes.voice_goes_on:
+            return False
+        self._places[event_id] = Place(_VOICE, self.routes.current)
+        return True
+
     def _came(self, event: ModelEvent) -> None:
         place = self._places[event.id] = self.routes.route(event)
         self._forget_ended()
@@ -185,13 +200,13 @@ class LiveTurns(LiveSegments):
             self._hand_over()
         if message is None or event.is_recording:  # what was recorded, clients have heard
             return
-        message.timer = None
         if event.heard is not None:
             self._do(effects.Hear(message.name, event_id))
             return
-        self._show(message, place)
+        message.timer = None
+        self._show(message, place, event_id)
         if place.is_over:
-            self._close(message)
+            self._close_when_decided(message)
             self._end_turn(message)
         elif message.unwanted is not None and event.results and not message.at_work:
             self._close(message)
@@ -199,11 +214,11 @@ class LiveTurns(LiveSegments):
                 message.unwanted = None
         elif event.results and message is not self.routes.current and not message.is_blocked:
             self._start_timer("quiet", message, QUIET_S)  # the model is at something else
-        elif event.is_turn_complete or message.unwanted is Unwanted.INTERRUPTED:
+        elif event.is_turn_complete or (message.unwanted is Unwanted.INTERRUPTED and not message.is_busy):
             self._start_timer("silent", message, SILENT_S)
         self._close_if_it_waits(message)
 
-    def _show(self, message: Message, place: Place) -> None:
+    def _show(self, message: Message, place: Place, event_id: str) -> None:
         event = place.event
         if event.calls and self.routes.after is None and message.unwanted is Unwanted.INTERRUPTED:
             message.unwanted = None  # the model did not know: what it asks and does is shown after all
@@ -211,7 +226,7 @@ class LiveTurns(LiveSegments):
         if event.is_said and (is_wanted or event.calls or event.results):
             self._open(message)
         if message.is_open and (is_wanted or event.calls or event.results or not event.is_said):
-            self._do(effects.Write(message.name, event.id, plays=is_wanted and place.plays))
+            self._do(effects.Write(message.name, event_id, plays=is_wanted and place.plays))
         for key in event.calls:
             call = self.routes.calls.get(key)
             if call is not None:
@@ -222,6 +237,7 @@ class LiveTurns(LiveSegments):
                     self._show_waiting(call)
         for key in event.results:
             self._forget_call(key)
+            message.is_over = False  # there is something to talk about again
 
     def _hand_over(self) -> None:
         for call in self.routes.calls.values():
@@ -249,19 +265,23 @@ class LiveTurns(LiveSegments):
     def _began(self, key: CallKey, beside: bool) -> None:
         call = self.routes.calls.get(key)
         if call is not None:
-            call.blocks = not beside
+            call.blocks, call.has_begun = not beside, True
+            if call.message.is_over:
+                self._close_when_decided(call.message)
 
     def _waits(self, fact: facts.Waits) -> None:
         call = self.routes.calls.get(fact.call)
+        outer = self.routes.calls.get(fact.outer) if fact.outer is not None else None
         if call is None:
-            outer = self.routes.calls.get(fact.outer) if fact.outer is not None else None
             message = outer.message if outer is not None else self.routes.current
             if message is None or fact.outer is None:  # no event of it will come
                 self._do(effects.Refuse(fact.call, Why.UNSEEN), effects.Wake())
                 return
             call = self.routes.calls[fact.call] = message.calls[fact.call] = Call(fact.call, message)
             call.outer = fact.outer
-        call.phase, call.blocks = CallPhase.WAITING, fact.blocks
+        outer = outer or (self.routes.calls.get(call.inside) if call.inside is not None else None)
+        call.phase, call.tells_model = CallPhase.WAITING, fact.tells_model and call.inside is None
+        call.blocks = fact.blocks if outer is None else outer.blocks
         call.message.timer = None
         if fact.outer is not None:
             self._open(call.message)
@@ -289,6 +309,8 @@ class LiveTurns(LiveSegments):
             return
         self._forget_call(key)
         message = call.message
+        if call.blocks:
+            self._keep_results(message)
         if message.phase is Phase.WAITING and not message.waiting:
             message.move(Phase.ENDED)
         elif not message.is_busy:
@@ -300,15 +322,8 @@ class LiveTurns(LiveSegments):
             return
         message = call.message
         if call.phase is CallPhase.ORPHANED:
-            was_open = message.is_open
-            self._forget_call(key)
-            self._open(message)
-            self._do(effects.StoreResult(message.name, key, response))
-            if was_open:
-                self._close_when_quiet(message)
-            else:
-                self._close(message)
-        elif call.outer is not None:  # no event of ADK's will tell
+            self._store_result(call, response)
+        elif call.outer is not None:  # ADK emits no event of it
             self._forget_call(key)
             self._open(message)
             self._do(effects.WriteResult(message.name, key, response))
@@ -332,3 +347,4 @@ class LiveTurns(LiveSegments):
 
 
 _ASKED = (CallPhase.WAITING, CallPhase.LEFT)
+_VOICE = ModelEvent("", is_said=True)

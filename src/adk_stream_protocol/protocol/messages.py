@@ -43,7 +43,13 @@ class MessageHead(msgspec.Struct):
 
 
 class Message(MessageHead, kw_only=True):
-    parts: list[dict[str, Any]]
+    parts: list[dict[str, Any]] | msgspec.UnsetType = msgspec.UNSET
+    content: Any = msgspec.UNSET
+    """Older clients send this instead of `parts`. A text here comes from AI SDK 4."""
+
+
+class OlderMessage(msgspec.Struct):
+    content: list[dict[str, Any]]
 
 
 _PLACE = re.compile(r" - at `\$\.?([^`]*)`$")

@@ -18,10 +18,11 @@ OPEN_STATES = ("approval-requested", "approval-responded", "input-available")
 
 
 def encode_outcome(
-    message: UIMessage, message_id: str, call_ids: Iterable[str], taken_back: Iterable[AnyChunk] = ()
+    message: UIMessage, message_id: str, call_ids: Iterable[str], others: Iterable[AnyChunk] = ()
 ) -> list[AnyChunk]:
-    """A segment that has only the outcomes. `taken_back`: the results of calls that are not in the message any more."""
-    out = [Start(message_id), *results_of(message, call_ids), *taken_back]
+    """A segment that has only the outcomes. `others`: the results of calls that are not in the message any more, and
+    how far chains are."""
+    out = [Start(message_id), *results_of(message, call_ids), *others]
     is_open = [part.get("state") in OPEN_STATES for part in message["parts"]]
     steps = [place for place, part in enumerate(message["parts"]) if part["type"] == "step-start"]
     if any(is_open[steps[-1] if steps else 0 :]):

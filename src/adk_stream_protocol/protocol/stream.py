@@ -48,6 +48,10 @@ class ChunkWriter:
         """End what is open where the message waits for its client's answer."""
         return [*self.end_texts(), *self._leave_step()]
 
+    def pause_stopped(self) -> list[AnyChunk]:
+        """As `pause`, where the run was over: what the server had not finished by then was stopped with it."""
+        return [*self._close_parts(STOPPED), *self._leave_step()]
+
     def new_segment(self, at_work: Collection[str] = ()) -> None:
         """The client has answered, and the message goes on. `at_work`: its calls that the server runs now. All other
         calls that the server had left open were stopped when the segment before ended."""
@@ -109,6 +113,12 @@ class ChunkWriter:
     def is_idle(self) -> bool:
         """Nothing is open: a new step would separate nothing that belongs together."""
         return not self._texts and self.tools.is_idle
+
+    def leave_behind(self, going_on: Collection[str]) -> list[AnyChunk]:
+        """Before a call that may wait for the client. Calls that the server goes on with must not stand in its step:
+        the stock helpers post nothing while a call of the last step has no result."""
+        is_theirs = any(self.tools.is_open_in_last_step(call_id) for call_id in going_on)
+        return self.new_step() if is_theirs and not self._texts and self.tools.is_idle_but_for(going_on) else []
 
     # -- text and reasoning -----------------------------------------------------------------------------------
 

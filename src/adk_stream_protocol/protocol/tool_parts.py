@@ -109,7 +109,13 @@ class ToolParts:
 
     @property
     def is_idle(self) -> bool:
-        return not any(call.state in _OPEN for call in self._still_undone().values())
+        return self.is_idle_but_for(())
+
+    def is_idle_but_for(self, going_on: Collection[str]) -> bool:
+        return not any(call.state in _OPEN and id not in going_on for id, call in self._still_undone().items())
+
+    def is_open_in_last_step(self, call_id: str) -> bool:
+        return self.can_take_result(call_id) and self._calls[call_id].step == self._step_count
 
     def _still_undone(self) -> dict[str, _Call]:
         self._undone = {call_id: call for call_id, call in self._undone.items() if call.state != "done"}
@@ -122,6 +128,9 @@ class ToolParts:
 
     def is_deferred(self, call_id: str) -> bool:
         return self._calls[call_id].state == "deferred"
+
+    def has_progress(self, call_id: str) -> bool:
+        return self._calls[call_id].state == "preliminary"
 
     def can_take_result(self, call_id: str) -> bool:
         call = self._calls.get(call_id)
@@ -209,12 +218,27 @@ class ToolParts:
         """`reason` and `descriptor`: what the person reads, for clients that can carry it."""
         if self._sdk_version == 5:
             raise LocalProtocolError("version 5 has no approval chunk")
-        call = self._call(call_id, "deferred", "input-available", "awaiting-client")
+        call = self._call(call_id, "deferred", "input-available", "awaiting-client", "preliminary")
         out = self._shown_input(call_id, call)
         call.state = "awaiting-approval"
         if self._sdk_version == 7:
             return [*out, c.ToolApprovalRequest(approval_id, call_id, reason, descriptor)]
         return [*out, c.ToolApprovalRequest(approval_id, call_id)]
+
+    def approved_automatically(self, call_id: str, approval_id: str) -> list[AnyChunk]:
+        """Nobody was asked: the application's policy has approved it."""
+        call = self._call(call_id, "deferred", "input-available", "awaiting-client")
+        if self._sdk_version != 7:  # the others know only questions to people
+            return []
+        request = c.ToolApprovalRequest(approval_id, call_id, is_automatic=True)
+        return [*self._shown_input(call_id, call), request, c.ToolApprovalResponse(approval_id, True)]
+
+    def others_are_asked(self, call_id: str) -> list[AnyChunk]:
+        """People are asked about this call who are not in this chat: its client gets no question."""
+        call = self._call(call_id, "deferred", "input-available", "awaiting-client", "preliminary")
+        out = self._shown_input(call_id, call)
+        call.state = "awaiting-approval"
+        return out
 
     def asked_elsewhere(self, call_id: str) -> list[AnyChunk]:
         """Another part asks the client about this call (the confirmation tool); this one gets no chunk."""

@@ -12,9 +12,10 @@ import msgspec
 
 from ..errors import MalformedRequest, RequestTooLarge
 from ..limits import Limits
+from .answers import CONFIRMATION
 from .chunks import SdkVersion
 from .digest import MAX_DEPTH
-from .messages import ApprovalStyle, Message, MessageHead, RequestBody, what_is_wrong
+from .messages import ApprovalStyle, Message, MessageHead, OlderMessage, RequestBody, what_is_wrong
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,12 +53,18 @@ class Turn:
 
 
 def decode_turn(body: bytes, limits: Limits, *, sdk_version_header: str | None = None) -> Turn:
-    return read_turn(_decode(body, RequestBody), limits, sdk_version_header=sdk_version_header)
+    try:
+        request = _decode(body, RequestBody)
+    except MalformedRequest as refusal:
+        raise MalformedRequest(f"{refusal} {_WHAT_TO_SEND}") from None
+    return read_turn(request, limits, sdk_version_header=sdk_version_header)
 
 
 def read_turn(request: RequestBody, limits: Limits, *, sdk_version_header: str | None = None) -> Turn:
     if not is_chat_id(request.id):
-        raise MalformedRequest(f"The id {_IDENTIFIER_RULE}, other than `user`, and must not begin like a drive (`c:`).")
+        raise MalformedRequest(
+            f"The id {_IDENTIFIER_RULE}, other than `user` and `approvals`, and must not begin like a drive (`c:`)."
+        )
     if request.message_id is not None:
         _identifier(request.message_id, "messageId")
     sdk_version = decode_sdk_version(request.sdk_version, sdk_version_header)
@@ -67,12 +74,12 @@ def read_turn(request: RequestBody, limits: Limits, *, sdk_version_header: str |
     raw, head, place = _named_message(request)
     message_id = None if head.id is None else _identifier(head.id, "id of the message")
     if head.role == "assistant":
-        answers = _answers(_decode(raw, Message, place).parts)
+        answers = _answers(_parts(raw, place))
         return Turn(request.id, message_id, (), sdk_version, request.approval_style, answers=answers)
     if head.role != "user":
         raise MalformedRequest("The last message must be the user's, or an answer to calls.")
-    parts = _decode(raw, Message, place).parts
-    results = [part for part in parts if part.get("type") == "tool-result"]
+    parts = _parts(raw, place)
+    results = [part for part in parts if part.get("type") in _ANSWERS_OF_A_USER]
     if results:
         return Turn(request.id, None, (), sdk_version, request.approval_style, answers=_answers(results))
     return Turn(
@@ -142,6 +149,21 @@ def _named_message(request: RequestBody) -> tuple[msgspec.Raw, MessageHead, str]
     return last, head, place
 
 
+# The notes' clients answer the confirmation tool in a message of the user's, as they do with results.
+_ANSWERS_OF_A_USER = ("tool-result", f"tool-{CONFIRMATION}")
+
+
+def _parts(raw: msgspec.Raw, place: str) -> list[dict[str, Any]]:
+    message = _decode(raw, Message, place)
+    if message.parts is not msgspec.UNSET:
+        return message.parts
+    if isinstance(message.content, str):
+        raise MalformedRequest(_AI_SDK_4)
+    if message.content is msgspec.UNSET:
+        raise MalformedRequest(f"{_NO_CHAT_REQUEST}: `{place}.parts` is missing.")
+    return _decode(raw, OlderMessage, place).content
+
+
 _Shape = TypeVar("_Shape")
 
 
@@ -158,6 +180,11 @@ def _decode(body: bytes | msgspec.Raw, shape: type[_Shape], inside: str = "") ->
 
 
 _NO_CHAT_REQUEST = MalformedRequest.public_text.rstrip(".")
+_WHAT_TO_SEND = "Send JSON with the `id` of the chat and its `messages`, as `useChat` does."
+_AI_SDK_4 = (
+    "A message with its text in `content` is of AI SDK 4. Use AI SDK 5 or newer, or send the text as "
+    '`parts: [{"type": "text", "text": "..."}]`.'
+)
 
 
 def _again(request: RequestBody) -> Again | None:
@@ -175,7 +202,8 @@ def _is_null(value: msgspec.Raw) -> bool:
 
 _IDENTIFIER = re.compile(r"[^\s/\\\x00-\x1f\x7f]{1,128}")
 _IDENTIFIER_RULE = "must be 1 to 128 printable characters without spaces and slashes"
-_NOT_FOR_CHATS = re.compile(r"user|[A-Za-z]:.*", re.DOTALL)  # ADK keeps no files under these
+# ADK keeps no files under the first and the last of these, and the inbox has its address under the other.
+_NOT_FOR_CHATS = re.compile(r"user|approvals|[A-Za-z]:.*", re.DOTALL)
 
 
 def is_chat_id(value: str) -> bool:
@@ -271,52 +299,6 @@ def _data_url(url: str, limits: Limits) -> bytes:
     if len(content) > limits.max_file_bytes:
         raise RequestTooLarge("A file is too large.")
     return content
-
-
-class BodyMeter:
-    """Counts a request while it arrives: the JSON, and separately the contents of `data:` URLs.
-
-    Stock clients post their whole history with every file in it, so the two have limits of their own. A body that is
-    over a limit is refused at once, before the rest of it has arrived.
-    """
-
-    _OPENING = b'"data:'
-
-    def __init__(self, limits: Limits) -> None:
-        self._limits = limits
-        self._max_url_bytes = limits.max_file_bytes * 4 // 3 + 256  # base64, and the URL's head
-        self._total = 0
-        self._in_urls = 0
-        self._url_bytes: int | None = None  # of the URL that we are in
-        self._tail = b""  # an opening may be cut by a chunk's end
-
-    def feed(self, data: bytes) -> None:
-        self._total += len(data)
-        position = 0
-        window = self._tail + data
-        while position < len(window):
-            if self._url_bytes is None:
-                opening = window.find(self._OPENING, position)
-                if opening < 0:
-                    break
-                position = opening + len(self._OPENING)
-                self._url_bytes = 0
-            else:
-                closing = window.find(b'"', position)
-                end = len(window) if closing < 0 else closing
-                self._url_bytes += end - position
-                self._in_urls += end - position
-                if self._url_bytes > self._max_url_bytes:
-                    raise RequestTooLarge("A file is too large.")
-                position = end
-                if closing >= 0:
-                    self._url_bytes = None
-                    position += 1
-        self._tail = b"" if self._url_bytes is not None else window[max(position, len(window) - 5) :]
-        if self._total > self._limits.max_body_bytes:
-            raise RequestTooLarge("The request is too large: send only the last message instead of all.")
-        if self._total - self._in_urls > self._limits.max_json_bytes:
-            raise RequestTooLarge()
 
 
 def decode_body(body: bytes) -> dict[str, Any]:
