@@ -47,7 +47,7 @@ class WithoutVersion(MemoryStore):
 
 
 class OfAnotherVersion(MemoryStore):
-    contract_version = 2
+    contract_version = 1
 
 
 class Delegating:
@@ -60,19 +60,19 @@ class Delegating:
 
 
 @pytest.mark.parametrize(
-    ("given", "version"), [(WithoutVersion(), None), (OfAnotherVersion(), 2), (Delegating(), None)], ids=repr
+    ("given", "version"), [(WithoutVersion(), None), (OfAnotherVersion(), 1), (Delegating(), None)], ids=repr
 )
 def test_a_store_of_another_version_of_the_contract_is_refused(given: Any, version: int | None) -> None:
     with pytest.raises(ConfigurationError) as raised:
         open_store(given)
     assert str(raised.value) == (
-        f"The contract_version of {type(given).__name__} is {version}, and this release needs a store with version 1."
+        f"The contract_version of {type(given).__name__} is {version}, and this release needs a store with version 2."
     )
 
 
 @pytest.mark.parametrize("store", [MemoryStore(), SqlStore(SQLITE)], ids=["memory", "sql"])
 def test_the_stores_of_the_package_keep_the_contract_of_their_release(store: Store) -> None:
-    assert store.contract_version == STORE_CONTRACT_VERSION == 1
+    assert store.contract_version == STORE_CONTRACT_VERSION == 2
     assert open_store(store) is store
 
 

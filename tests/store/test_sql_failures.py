@@ -32,6 +32,10 @@ EVERY_USE: list[Callable[[Store], Awaitable[Any]]] = [
     lambda store: store.release(Lease(CHAT, "token"), [asked().call]),
     lambda store: store.abandoned(5),
     lambda store: store.audit(CHAT),
+    lambda store: store.waiting("app", ["ann"], 10),
+    lambda store: store.find_asked("app", "ask-1"),
+    lambda store: store.unannounced("app", 5),
+    lambda store: store.mark_announced(asked()),
     lambda store: store.forget(Lease(CHAT, "token")),
 ]
 
@@ -221,4 +225,4 @@ async def test_its_tables_are_told_apart_from_all_others(databases: Stores) -> N
     async with engine.connect() as connection:
         tables = await connection.run_sync(lambda sync: inspect(sync).get_table_names())
     await engine.dispose()
-    assert sorted(tables) == [f"adk_stream_{name}" for name in ("approvals", "audit", "chats", "leases")]
+    assert sorted(tables) == [f"adk_stream_{name}" for name in ("approvals", "audit", "chats", "leases", "waiting")]

@@ -8,7 +8,18 @@ from typing import Any
 import pytest
 from sqlalchemy import make_url
 
-from adk_stream_protocol.protocol.call_record import CallKey, CallRecord, ChatKey, State, decide, take_output
+from adk_stream_protocol.protocol.approval_chain import ChainLink
+from adk_stream_protocol.protocol.call_keys import work_key
+from adk_stream_protocol.protocol.call_record import (
+    CallKey,
+    CallRecord,
+    ChatKey,
+    State,
+    complete,
+    decide,
+    report,
+    take_output,
+)
 from adk_stream_protocol.store.base import Listed, Store, advance, load_results
 from adk_stream_protocol.store.tables import chat_text
 from store.old_worker import old_worker
@@ -121,7 +132,9 @@ def as_it_is(found: CallRecord) -> CallRecord:
     return found
 
 
-OPEN = (State.PENDING, State.APPROVED)
+OPEN = (State.PENDING, State.IN_CHAIN, State.APPROVED)
+
+CHAINED: dict[str, Any] = {"state": State.IN_CHAIN, "chain": (ChainLink(approvers=("eva",)),)}
 
 # what was asked, what became of it, and how long it waits: for ever, never, or until then
 WAITING: dict[str, tuple[dict[str, Any], Callable[[CallRecord], CallRecord], float | None]] = {
@@ -129,6 +142,8 @@ WAITING: dict[str, tuple[dict[str, Any], Callable[[CallRecord], CallRecord], flo
     "a question with a deadline": ({"deadline": 1600.0, "browser_deadline": 5.0}, as_it_is, 1600.0),
     "a question that is denied": ({"deadline": 1600.0}, denied, 0),
     "a question that is approved: the server's turn": ({"deadline": 1600.0}, approved, 0),
+    "a link of a chain": ({**CHAINED, "deadline": 1600.0}, as_it_is, 1600.0),
+    "a link of a chain without a deadline": (CHAINED, as_it_is, None),
     "a browser's call": (OPEN_FOR_BROWSER, as_it_is, None),
     "a browser's call with a deadline": ({**OPEN_FOR_BROWSER, "browser_deadline": 1060.0}, as_it_is, 1060.0),
     "a browser's question": ({**WHERE, "deadline": 1600.0}, as_it_is, 1600.0),
@@ -150,6 +165,18 @@ async def test_a_chat_waits_as_long_as_a_call_of_its_does(stores: Stores, clock:
         for clock.now in times:
             assert (await listed(store)).is_waiting is (until is None or clock.now < until)
         assert not (await listed(store, OTHER_CHAT)).is_waiting
+
+
+async def test_work_that_goes_on_waits_for_nobody_and_is_kept_with_its_progress(stores: Stores, clock: Clock) -> None:
+    key = work_key(CallKey("inv-1", "call-1"))
+    async with stores.open(clock) as store:
+        await store.add(asked(call=key, **OPEN_FOR_BROWSER))
+        assert not (await listed(store)).is_waiting
+        await advance(store, CHAT, key, lambda found, _: report(found, output={"percent": 10}))
+        assert not (await listed(store)).is_waiting
+        assert [record.result for record in (await store.read(CHAT)).records] == [{"output": {"percent": 10}}]
+        await advance(store, CHAT, key, lambda found, _: complete(found, result={"output": 1}))
+        assert [record.state for record in (await store.read(CHAT)).records] == [State.DONE]
 
 
 async def test_what_a_worker_of_an_older_version_asks_and_moves_waits_by_its_record(

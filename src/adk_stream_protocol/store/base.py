@@ -1,7 +1,7 @@
 """What a bridge stores beside ADK's sessions: calls that wait, who decided what, who may run, and what happened.
 
 All stores keep one contract; tests/store runs the same tests on each of them. A store decides nothing by itself: the
-table in protocol/call_record.py says which state may follow which, and `compare_and_set` lets exactly one of several
+table in protocol/call_states.py says which state may follow which, and `compare_and_set` lets exactly one of several
 writers make the change.
 """
 
@@ -11,9 +11,9 @@ from typing import Any, Final, NamedTuple, Protocol
 
 import msgspec
 
-from ..protocol.call_record import CallKey, CallRecord, ChatKey, NotAllowed
+from ..protocol.call_record import CallKey, CallRecord, ChatKey, NotAllowed, State
 
-STORE_CONTRACT_VERSION: Final = 1
+STORE_CONTRACT_VERSION: Final = 2
 """The version of the contract that `Store` describes. It grows when a store that kept the old contract would no longer
 be correct. A bridge refuses stores of other versions when it is made."""
 
@@ -36,7 +36,15 @@ class Snapshot(NamedTuple):
 
 
 class AuditEntry(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """One line of the audit trail: what was asked, decided or run, by whom, when, and with which arguments."""
+    """One line of the audit trail: what was asked, decided or run, by whom, when, and with which arguments.
+
+    | About | Fields |
+    |---|---|
+    | the call | `chat`, `call`, `tool`, `arguments`, `digest` |
+    | what has happened | `at`, `state`, `by` |
+    | the question | `approval_id`, `hint`, `card`, `approvers` |
+    | the decision | `approved`, `reason`, `link`, `payload`, `shown_digest`, `replaces` |
+    """
 
     at: float
     chat: ChatKey
@@ -45,16 +53,60 @@ class AuditEntry(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     digest: str
     state: str
     by: str | None = None
-    """The person who decided, or the token of the lease under which the call ran."""
+    """The person who decided, "by policy", or the token of the lease under which the call ran."""
     approved: bool | None = None
     reason: str | None = None
     arguments: Any = None
-    """As the person saw them. Only in the first entry of a call."""
+    """As the person saw them. Only in the first entry of a call, like the next four."""
+    approval_id: str | None = None
+    """The id under which people were asked."""
+    hint: str | None = None
+    card: Any = None
+    approvers: Sequence[Sequence[str]] | None = None
+    """Of each link of the chain; None if the owner is asked."""
+    link: int | None = None
+    """Which link of the chain has decided, from 0 on."""
+    payload: Any = None
+    """What the tool asks to be filled in, in the first entry; later, what an approver has changed."""
+    shown_digest: str | None = None
+    """Of the call with what an approver has changed, if that is something else than `digest`."""
+    replaces: str | None = None
+    """The digest of what was shown before an approver changed it."""
+
+
+class AuditFilter(NamedTuple):
+    """Which lines of the audit trail are wanted. What is None is not looked at."""
+
+    app_name: str | None = None
+    user_id: str | None = None
+    """The owner of the chat."""
+    chat_id: str | None = None
+    tool: str | None = None
+    since: float | None = None
+    until: float | None = None
+    """Lines before this time."""
+
+    def wants(self, entry: AuditEntry) -> bool:
+        wanted = (self.app_name, self.user_id, self.chat_id, self.tool)
+        of_entry = (*entry.chat, entry.tool)
+        is_of = all(name in (None, found) for name, found in zip(wanted, of_entry, strict=True))
+        return (
+            is_of and (self.since is None or entry.at >= self.since) and (self.until is None or entry.at < self.until)
+        )
+
+
+class Waiting(NamedTuple):
+    """Calls that wait for somebody's decision, newest first."""
+
+    records: Sequence[CallRecord]
+    now: float
+    cursor: str | None = None
+    """Where the next page begins; None if this is the last one."""
 
 
 class Acquired(NamedTuple):
     lease: Lease | None
-    """None if somebody else holds the chat's lease."""
+    """None if somebody else has the chat's lease."""
     snapshot: Snapshot
 
 
@@ -79,7 +131,8 @@ class Store(Protocol):
     - There is one clock for all workers, and it is the store's. Deadlines and leases are measured by it.
     - A token of a lease is never used twice.
     - Records come back exactly as they were given, except for `delivered`, which is the store's own mark.
-    - Chats are separate: no method reads or changes a chat that it was not asked for, except `abandoned`.
+    - Chats are separate: no method reads or changes a chat that it was not asked for, except `abandoned` and those that
+      look for what waits, by approver or by id.
     - If the store cannot do its work, the method raises `StoreUnavailable`. The bridge then runs no call that needs a
       record.
     - All use is in one event loop, except for what `for_another_loop` returns.
@@ -119,7 +172,7 @@ class Store(Protocol):
     async def acquire(
         self, chat: ChatKey, lasts_s: float, changes: Sequence[tuple[CallRecord, CallRecord]] = ()
     ) -> Acquired:
-        """Take the chat's lease for `lasts_s` seconds if nobody holds it, and read all its calls as `read` does.
+        """Take the chat's lease for `lasts_s` seconds if it is free, and read all its calls as `read` does.
 
         A lease that has expired is free. `changes` are pairs of an old and a new record. They are written whether the
         lease was free or not, each like a `compare_and_set` without a lease: those whose old record has changed are
@@ -149,18 +202,41 @@ class Store(Protocol):
         do not read their arguments and results."""
         ...
 
-    async def abandoned(self, after_s: float) -> Sequence[ChatKey]:
-        """All chats whose run was lost: the chat's lease has expired and was not released; or nobody has the lease, and
-        a call that the server is to run was approved at least `after_s` seconds ago and not claimed."""
+    async def waiting(
+        self, app_name: str, approvers: Collection[str], limit: int, cursor: str | None = None
+    ) -> Waiting:
+        """The calls of an application that wait for a decision of one of these approvers (`CallRecord.waits_for`), in
+        time, in whichever chat: those that were asked last come first. `cursor`: of the page before. One that this
+        store did not make is taken as none."""
         ...
 
-    async def audit(self, chat: ChatKey) -> Sequence[AuditEntry]:
-        """The audit trail of a chat, in the order in which it was written, with the store's time in each entry."""
+    async def find_asked(self, app_name: str, approval_id: str) -> Snapshot:
+        """The call that people are or were asked about under this id (`CallRecord.asked_as`), if there is one."""
+        ...
+
+    async def unannounced(self, app_name: str, after_s: float) -> Sequence[CallRecord]:
+        """The calls that have waited for a decision of the same people for `after_s` seconds, in time, and that nobody
+        has marked as announced since then."""
+        ...
+
+    async def mark_announced(self, record: CallRecord) -> None:
+        """The people whom this record waits for were notified. Later versions of the record are not announced yet."""
+        ...
+
+    async def abandoned(self, after_s: float) -> Sequence[ChatKey]:
+        """All chats whose run was lost: the chat's lease has expired and was not released; or nobody has the lease, and
+        a call that the server is to run was approved at least `after_s` seconds ago and not claimed; or nobody has the
+        lease, and the deadline of a call in a chain has passed."""
+        ...
+
+    async def audit(self, wanted: ChatKey | AuditFilter) -> Sequence[AuditEntry]:
+        """The audit trail of a chat, or these lines of it all, in the order in which they were written, with the
+        store's time in each."""
         ...
 
     async def forget(self, lease: Lease) -> bool:
         """Delete the calls and the title of the lease's chat. The lease and the audit trail stay, and `keep_title`
-        stores no title for the chat any more. False, and nothing changes, if the lease is not held."""
+        stores no title for the chat any more. False, and nothing changes, if this is no longer the chat's lease."""
         ...
 
     def for_another_loop(self) -> "Store":
@@ -244,6 +320,20 @@ async def _attempt(
 
 
 def audit_entry(new: CallRecord, now: float, *, asked: bool = False) -> AuditEntry:
+    is_decision = new.lease_token is None and new.decided_by is not None
+    link = next((place for place, each in enumerate(new.chain or ()) if each.decided_by == new.decided_by), None)
+    about: dict[str, Any] = {}
+    if asked:
+        about = {
+            "arguments": new.arguments,
+            "approval_id": new.asked_as,
+            "hint": new.hint,
+            "card": new.card,
+            "approvers": [list(each.approvers) for each in new.chain] if new.chain else None,
+            "payload": new.asked_payload,
+        }
+    elif is_decision and new.replaces is not None:
+        about = {"payload": new.payload, "replaces": new.replaces}
     return AuditEntry(
         at=now,
         chat=new.chat,
@@ -252,7 +342,9 @@ def audit_entry(new: CallRecord, now: float, *, asked: bool = False) -> AuditEnt
         digest=new.digest,
         state=new.state,
         by=new.lease_token or new.decided_by,
-        approved=new.approved,
+        approved=True if is_decision and new.state is State.IN_CHAIN else new.approved,
         reason=new.reason,
-        arguments=new.arguments if asked else None,
+        link=link if is_decision else None,
+        shown_digest=new.shown_digest if new.shown_digest != new.digest else None,
+        **about,
     )

@@ -21,7 +21,18 @@ import msgspec
 from ..errors import ConfigurationError, StoreUnavailable
 from ..protocol.call_record import CallKey, CallRecord, ChatKey
 from ..protocol.chunks import encode_json
-from .base import STORE_CONTRACT_VERSION, Acquired, AuditEntry, Lease, Listed, Snapshot, audit_entry, in_brief
+from .base import (
+    STORE_CONTRACT_VERSION,
+    Acquired,
+    AuditEntry,
+    AuditFilter,
+    Lease,
+    Listed,
+    Snapshot,
+    Waiting,
+    audit_entry,
+    in_brief,
+)
 
 _INSTALL = "A store in a database needs more packages: pip install 'adk-stream-protocol[sql]'"
 
@@ -42,12 +53,18 @@ try:
         create_tables,
         decode_record,
         decode_title,
+        expired_chains,
         is_approved,
+        is_of_owner,
         overview_query,
         title_text,
+        unannounced_query,
+        waiting_query,
+        waiting_rows,
     )
     from .tables import chats as _chats
     from .tables import leases as _leases
+    from .tables import waiting as _waiting
 except ImportError:
     raise ConfigurationError(_INSTALL) from None
 
@@ -138,6 +155,7 @@ class SqlStore:
     | `_url`, `_database`, `_failures`, `_clock`, `_pool_options` | which database, and what is special about it |
     | `_engine`, `_is_prepared`, `_opening` | the connections, and whether the tables are there |
     | `_at_work`, `_writers` | what runs, and who may write |
+    | `contract_version` | see `Store` |
     """
 
     contract_version: int = STORE_CONTRACT_VERSION
@@ -174,6 +192,7 @@ class SqlStore:
         async with self._writing() as connection:
             if (await connection.execute(new.returning(_approvals.c.id))).first() is None:
                 return False
+            await self._set_waiting(connection, record)
             await self._note(connection, record, asked=True)
         return True
 
@@ -270,28 +289,66 @@ class SqlStore:
         is_old = _approvals.c.decided_at.is_(None) | (_approvals.c.decided_at <= self._now() - after_s)
         is_free = ~sa.exists().where(_leases.c.chat == _approvals.c.chat)
         left = sa.select(_approvals.c.chat).where(is_approved, _approvals.c.runs == "server", is_old, is_free)
+        chained = sa.select(_approvals.c.chat).where(expired_chains(self._now()), is_free)
         async with self._one_statement() as connection:
-            found = (await connection.execute(sa.union(expired, left))).scalars().all()
+            found = (await connection.execute(sa.union(expired, left, chained))).scalars().all()
         return [msgspec.json.decode(chat, type=ChatKey) for chat in found]
 
     @_to_its_end
-    async def audit(self, chat: ChatKey) -> Sequence[AuditEntry]:
-        trail = sa.select(_audit.c.at, _audit.c.entry).where(_audit.c.chat == chat_text(chat)).order_by(_audit.c.id)
+    async def waiting(
+        self, app_name: str, approvers: Collection[str], limit: int, cursor: str | None = None
+    ) -> Waiting:
+        before = int(cursor) if cursor is not None and cursor.isdecimal() and len(cursor) < 19 else None
+        page = waiting_query(app_name, approvers, before, self._now()).limit(limit + 1)
+        rows, now = await self._rows_now(page)
+        found = [_with_mark(row.record, row.delivered) for row in rows[:limit]]
+        return Waiting(found, now, str(rows[limit - 1].id) if len(rows) > limit else None)
+
+    @_to_its_end
+    async def find_asked(self, app_name: str, approval_id: str) -> Snapshot:
+        wanted = _approvals.c.asked_as == approval_id.replace("\0", "")
+        rows, now = await self._rows_now(sa.select(_approvals.c.record, _approvals.c.delivered).where(wanted))
+        found = [_with_mark(row.record, row.delivered) for row in rows]
+        return Snapshot([record for record in found if record.chat.app_name == app_name], now)
+
+    @_to_its_end
+    async def unannounced(self, app_name: str, after_s: float) -> Sequence[CallRecord]:
+        rows, _ = await self._rows_now(unannounced_query(app_name, self._now() - after_s, self._now()))
+        return [_with_mark(row.record, row.delivered) for row in rows]
+
+    @_to_its_end
+    async def mark_announced(self, record: CallRecord) -> None:
+        is_of_call = (_waiting.c.chat == chat_text(record.chat)) & (_waiting.c.call == call_text(record.call))
+        mark = sa.update(_waiting).where(is_of_call, _waiting.c.version == record.version).values(announced=True)
+        async with self._writers, self._one_statement() as connection:
+            await connection.execute(mark)
+
+    @_to_its_end
+    async def audit(self, wanted: ChatKey | AuditFilter) -> Sequence[AuditEntry]:
+        wanted = AuditFilter(*wanted) if isinstance(wanted, ChatKey) else wanted
+        conditions = is_of_owner(wanted)
+        if wanted.since is not None:
+            conditions.append(_audit.c.at >= wanted.since)
+        if wanted.until is not None:
+            conditions.append(_audit.c.at < wanted.until)
+        trail = sa.select(_audit.c.at, _audit.c.entry).where(*conditions).order_by(_audit.c.id)
         async with self._one_statement() as connection:
             rows = (await connection.execute(trail)).all()
-        return [msgspec.structs.replace(_decode_audit_entry(row.entry), at=row.at) for row in rows]
+        found = [msgspec.structs.replace(_decode_audit_entry(row.entry), at=row.at) for row in rows]
+        return [entry for entry in found if wanted.wants(entry)]
 
     @_to_its_end
     async def forget(self, lease: Lease) -> bool:
-        held = sa.select(_leases.c.token).where(self._is_held(lease)).with_for_update()
+        current = sa.select(_leases.c.token).where(self._is_current(lease)).with_for_update()
         calls = sa.select(_approvals.c.id).where(_approvals.c.chat == chat_text(lease.chat))
         in_order = calls.order_by(_approvals.c.call).with_for_update()
         async with self._writing() as connection:
-            if (await connection.execute(held)).first() is None:
+            if (await connection.execute(current)).first() is None:
                 return False
             # A row without a title, so that a list that is late stores no title.
             await self._set_title(connection, lease.chat, None)
             await connection.execute(sa.delete(_approvals).where(_approvals.c.id.in_(in_order)))
+            await connection.execute(sa.delete(_waiting).where(_waiting.c.chat == chat_text(lease.chat)))
         return True
 
     def for_another_loop(self) -> "SqlStore":
@@ -315,7 +372,7 @@ class SqlStore:
     def _now(self) -> sa.ColumnElement[float]:
         return self._database.now if self._clock is None else sa.literal(self._clock(), sa.Double)
 
-    def _is_held(self, lease: Lease) -> sa.ColumnElement[bool]:
+    def _is_current(self, lease: Lease) -> sa.ColumnElement[bool]:
         return _is_lease(lease) & (_leases.c.expires_at > self._now())
 
     async def _snapshot(self, connection: AsyncConnection, chat: ChatKey, call: CallKey | None = None) -> Snapshot:
@@ -351,11 +408,30 @@ class SqlStore:
     ) -> bool:
         change = sa.update(_approvals).where(_is_call(old), _approvals.c.version == old.version)
         if lease is not None:
-            change = change.where(sa.exists().where(_leases.c.chat == _approvals.c.chat, self._is_held(lease)))
+            change = change.where(sa.exists().where(_leases.c.chat == _approvals.c.chat, self._is_current(lease)))
         if (await connection.execute(change.values(**columns_of(steps[-1])))).rowcount == 0:
             return False
+        if not old.is_decided:
+            is_of_call = (_waiting.c.chat == chat_text(old.chat)) & (_waiting.c.call == call_text(old.call))
+            await connection.execute(sa.delete(_waiting).where(is_of_call))
+            await self._set_waiting(connection, steps[-1])
         await self._note(connection, *steps)
         return True
+
+    async def _set_waiting(self, connection: AsyncConnection, record: CallRecord) -> None:
+        if rows := waiting_rows(record, self._now()):
+            await connection.execute(sa.insert(_waiting).values(rows))
+
+    async def _rows_now(self, query: sa.Select[*tuple[Any, ...]]) -> tuple[Sequence[Any], float]:
+        """The rows of a query, and the time, in one statement."""
+        found = query.subquery()
+        clock = sa.select(self._now().label("now")).subquery()
+        joined = sa.select(clock.c.now, *found.c).select_from(clock.outerjoin(found, sa.true()))
+        if "id" in found.c:
+            joined = joined.order_by(found.c.id.desc())
+        async with self._one_statement() as connection:
+            rows = (await connection.execute(joined)).all()
+        return [row for row in rows if row.record is not None], rows[0].now
 
     async def _note(self, connection: AsyncConnection, *steps: CallRecord, asked: bool = False) -> None:
         # The time in the entry does not count: the column has the database's time.
