@@ -45,6 +45,34 @@ def test_a_call_is_found_by_the_id_of_its_question() -> None:
     assert at.tools.asked_as("q1", at.records) is None
 
 
+def test_a_question_that_was_asked_again_is_found_by_its_last_id_alone() -> None:
+    at = Message(record("1"))
+    at.call("1")
+    at.ask("1")
+    at.go_on("1")
+    at.tools.ask("1", "again", {}, at.records)
+    assert at.tools.asked_as("again", at.records) is at.records[CallKey("i1", "1")]
+    assert at.tools.asked_as("q1", at.records) is None
+
+
+def test_a_client_can_answer_what_it_was_asked() -> None:
+    free = record("3", State.APPROVED, executor="browser")
+    at = Message(record("1", approval_id="a1"), record("2", approval_id="a2"), free, record("5", approval_id="a5"))
+    at.call("1")
+    at.call("2")
+    at.call("3", outlives_run=True)
+    at.call("4")
+
+    def can_be_answered() -> list[bool]:
+        return [at.tools.has_asked(CallKey("i1", id), at.records) for id in "12345"]
+
+    assert can_be_answered() == [False, False, False, False, False]
+    at.tools.before_results(["1"], at.records)
+    assert can_be_answered() == [True, False, False, False, False]
+    at.settle()
+    assert can_be_answered() == [True, True, True, False, False]
+
+
 # -- questions --------------------------------------------------------------------------------------------------------
 
 
@@ -67,10 +95,31 @@ def test_a_question_has_what_there_is_of_it() -> None:
     assert msgspec.to_builtins(at.ask(question={"toolConfirmation": "?"})[1])["data"] == {}
 
 
+TO_PROGRAMS = (
+    "Please approve or reject the tool call pay() by responding with a FunctionResponse with an expected "
+    "ToolConfirmation payload."
+)
+
+
+def test_what_adk_tells_programs_is_not_shown_to_people() -> None:
+    question = {"toolConfirmation": {"hint": TO_PROGRAMS, "confirmed": False}}
+    for known in ([], [record(hint=TO_PROGRAMS)]):
+        at = Message(*known)
+        at.call()
+        assert msgspec.to_builtins(at.ask(question=question)[1])["data"] == {}
+    at = Message(record(), style="confirmation-tool")
+    at.call()
+    at.ask(question=question)
+    asked = msgspec.to_builtins(at.settle()[-1])["input"]
+    assert asked == {"toolConfirmation": {"hint": "", "confirmed": False}}
+
+
 def test_a_large_number_is_shown_as_text_to_whoever_is_asked() -> None:
     at = Message(record(arguments=LARGE))
     at.call(arguments=LARGE)
-    assert told(at.ask())[0] == ("1", {"amount": str(2**53 + 1)}, {"adk": {"a": 1}})
+    out = at.ask(question={"toolConfirmation": {"payload": LARGE}})
+    assert told(out)[0] == ("1", {"amount": str(2**53 + 1)}, {"adk": {"a": 1}})
+    assert msgspec.to_builtins(out[-1])["data"] == {"payload": {"amount": str(2**53 + 1)}}
 
 
 def test_the_confirmation_tool_asks_in_a_step_of_its_own() -> None:
@@ -83,6 +132,7 @@ def test_the_confirmation_tool_asks_in_a_step_of_its_own() -> None:
     plain = msgspec.to_builtins(out[-1])
     assert (plain["toolCallId"], plain["toolName"]) == ("q1", CONFIRMATION)
     assert plain["input"] == {"originalFunctionCall": {"args": {"amount": str(2**53 + 1)}}}
+    assert at.settle() == []
     assert types(at.writer.abort()) == ["finish-step", "abort"]
     assert at.writer.tools.can_take_result("q1")
 
@@ -125,6 +175,7 @@ def test_what_has_its_result_is_not_asked_about() -> None:
     at = Message(record(approval_id="a1"))
     at.call()
     at.writer.tools.output("1", {})
+    assert at.tools.before_results(["1"], at.records) == []
     assert at.settle() == []
 
 

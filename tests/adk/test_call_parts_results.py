@@ -213,3 +213,14 @@ def test_a_call_at_work_waits_for_whoever_goes_on_with_it() -> None:
     at.end()
     assert types(at.writer.error("Stopped.")) == ["error"]
     assert at.writer.tools.can_take_result("1")
+
+
+def test_a_call_that_is_taken_up_after_all_is_told_its_end() -> None:
+    at = Message(record("1"))
+    at.call("1")
+    at.ask("1")
+    at.writer.tools.error("1", "The server stopped.")
+    at.settle()
+    at.go_on("1")
+    at.records = {paid("1").call: paid("1")}
+    assert told(at.end()) == [("1", {"paid": 5})]

@@ -7,9 +7,16 @@ import pytest
 from google.adk.events import Event
 from google.genai import types
 
-from adk_stream_protocol.adk.calls.delivery import deliver_outcomes, leave_calls_pending, refuse_call
+from adk_stream_protocol.adk.calls.delivery import (
+    deliver_again,
+    deliver_outcomes,
+    leave_calls_pending,
+    refuse_call,
+    withdraw_call,
+)
 from adk_stream_protocol.adk.calls.leased_chat import LeasedChat
 from adk_stream_protocol.adk.session import Chat
+from adk_stream_protocol.protocol.call_keys import work_key
 from adk_stream_protocol.protocol.call_record import CallKey, CallRecord, ChatKey, State
 from adk_stream_protocol.store.base import Snapshot
 from adk_stream_protocol.store.memory import MemoryStore
@@ -158,6 +165,50 @@ async def test_a_call_that_is_gone_is_told_as_nothing() -> None:
     assert await at.told() == []
 
 
+async def test_of_several_browsers_that_are_late_each_is_told() -> None:
+    at = Worker(live("1", "2"), *(browsers(id, browser_deadline=Clock().now) for id in "12"))
+    leased = await at.deliver()
+    assert await at.told() == [("1", EXPIRED), ("2", EXPIRED)]
+    assert leased.delivered == {FIRST, SECOND}
+
+
+async def delivered_before(at: Worker) -> LeasedChat:
+    """The worker's chat in the hands of a later run: the store reads no results that have been delivered."""
+    before = await at.hold()
+    await at.store.release(before.lease, {found.call for found in at.records if found.is_final})
+    lease, snapshot = await at.store.acquire(CHAT, 30)
+    assert lease is not None
+    leased = LeasedChat.taken(lease, snapshot)
+    assert leased.records[FIRST].lacks_result
+    return leased
+
+
+async def test_a_result_that_a_rewind_took_back_is_told_again_with_the_next_outcome() -> None:
+    at = Worker(live("1", "2"), paid("1"), browsers("2", browser_deadline=Clock().now))
+    leased = await delivered_before(at)
+    await deliver_outcomes(at.store, at.chat, leased)
+    assert await at.told() == [("1", {"paid": 5}), ("2", EXPIRED)]
+
+
+# -- after a rewind ---------------------------------------------------------------------------------------------------
+
+
+async def test_after_a_rewind_what_the_kept_calls_gave_is_told_again() -> None:
+    kept = [*gated("1", "2", "3", "4"), answering("2")]
+    approved = record("3", State.APPROVED, approved=True)
+    at = Worker(kept, paid("1"), paid("2"), approved, record("4"))
+    leased = await delivered_before(at)
+    await deliver_again(at.store, at.chat, leased, kept)
+    assert await at.told() == [("1", {"paid": 5})]
+
+
+async def test_after_a_rewind_calls_that_it_took_back_are_not_told() -> None:
+    at = Worker(gated("1", "2"), paid("1"), paid("2"))
+    leased = await delivered_before(at)
+    await deliver_again(at.store, at.chat, leased, gated("2"))
+    assert await at.told() == [("2", {"paid": 5})]
+
+
 # -- calls that nobody will answer ------------------------------------------------------------------------------------
 
 
@@ -186,6 +237,25 @@ async def test_what_waits_is_refused_and_what_runs_is_not(found: CallRecord, sta
     await refuse_call(store, CHAT, SECOND, "there is no such call")
 
 
+@pytest.mark.parametrize(
+    ("found", "state"),
+    [
+        (record(), State.WITHDRAWN),
+        (record(state=State.APPROVED, approved=True), State.WITHDRAWN),
+        (browsers(), State.WITHDRAWN),
+        (record(state=State.STARTED, approved=True), State.STARTED),
+        (paid(), State.DONE),
+    ],
+)
+async def test_what_the_model_takes_back_is_withdrawn_unless_it_has_begun(found: CallRecord, state: State) -> None:
+    at = Worker(live("1"), found)
+    leased = await at.hold()
+    await withdraw_call(at.store, leased, FIRST)
+    assert await at.states() == [leased.records[FIRST].state] == [state]
+    await withdraw_call(at.store, leased, SECOND)
+    assert SECOND not in leased.records
+
+
 # -- the end of a live session ----------------------------------------------------------------------------------------
 
 
@@ -206,10 +276,26 @@ async def test_results_that_were_held_back_are_told_while_a_sibling_waits() -> N
     assert leased.delivered == {FIRST}
 
 
+async def test_a_result_that_was_held_back_is_told_also_if_it_was_told_before_a_rewind() -> None:
+    at = Worker(live("1", "2"), paid("1", approval_id="a1"), record("2", approval_id="a2"))
+    leased = await delivered_before(at)
+    await leave_calls_pending(at.store, at.chat, leased)
+    assert ("1", {"paid": 5}) in await at.told()
+
+
 async def test_results_without_a_sibling_that_waits_are_left_to_whoever_goes_on() -> None:
     at = Worker([*live("1", "2"), answering("2")], paid("1", approval_id="a1"), record("2", approval_id="a2"))
     leased = await at.park()
     assert await at.asked() == ["a1"]
+    assert ("1", {"paid": 5}) not in await at.told()
+    assert leased.delivered == set()
+
+
+async def test_work_that_goes_on_holds_no_result_back() -> None:
+    at = Worker(
+        live("1", "2"), paid("1", approval_id="a1"), browsers("2", invocation_id=work_key(SECOND).invocation_id)
+    )
+    leased = await at.park()
     assert ("1", {"paid": 5}) not in await at.told()
     assert leased.delivered == set()
 

@@ -6,16 +6,15 @@ from typing import Any
 import pytest
 from fastapi.openapi.models import OAuth2, OAuthFlowAuthorizationCode, OAuthFlows
 from google.adk.agents import LlmAgent, LoopAgent, ParallelAgent, SequentialAgent
-from google.adk.agents.context import Context
 from google.adk.auth import AuthConfig, AuthCredential, AuthCredentialTypes, OAuth2Auth
 from google.adk.events import Event, RequestInput
 from google.adk.tools import BaseTool, FunctionTool, LongRunningFunctionTool, ToolContext
 from google.adk.tools._request_input_tool import request_input
-from google.adk.workflow import BaseNode, Workflow, node
+from google.adk.workflow import BaseNode, Workflow
 from google.genai import types
 
 from adk.agent_runs import called, model_says, pay, run, weather
-from adk_stream_protocol.adk.calls import gate, unanswerable
+from adk_stream_protocol.adk.calls import gate
 from adk_stream_protocol.adk.event_parts import asks_for_confirmation, auth_request, is_frameworks_own
 from adk_stream_protocol.testing import ScriptedModel
 
@@ -132,52 +131,21 @@ def test_a_question_without_an_id_is_nobody_s() -> None:
     assert not is_frameworks_own(Event(author="a", content=types.Content(parts=[types.Part(function_call=call)])), call)
 
 
-# -- workflow nodes that are made while they run ----------------------------------------------------------------------
+# -- workflow nodes ---------------------------------------------------------------------------------------------------
 
 
-@node(rerun_on_resume=True)
-async def runs_a_gated_function(ctx: Context) -> Any:
-    return await ctx.run_node(node(pay, require_confirmation=True), {"amount": 5})
-
-
-@node(rerun_on_resume=True)
-async def runs_a_gated_tool(ctx: Context) -> Any:
-    return await ctx.run_node(node(FunctionTool(pay, require_confirmation=True)), {"amount": 5})
-
-
-@node(rerun_on_resume=True)
-async def runs_a_tool_that_asks(ctx: Context) -> Any:
-    def asks(tool_context: ToolContext) -> None:
-        """Asks."""
-        tool_context.request_confirmation(hint="Sure?")
-
-    return await ctx.run_node(node(FunctionTool(asks)), {})
-
-
-@node(rerun_on_resume=True)
-def pays_for_the_state(ctx: Context) -> dict[str, int]:
-    ctx.state["amount"] = 5
-    return {"amount": 5}
-
-
-@pytest.mark.parametrize(
-    "made", [runs_a_gated_function, runs_a_gated_tool, runs_a_tool_that_asks], ids=lambda made: made.name
-)
-@pytest.mark.parametrize("is_tool", [False, True], ids=["in a workflow", "an agent's tool"])
-def test_a_node_that_asks_for_approval_is_recognised_and_not_heard(
-    made: BaseNode, is_tool: bool, monkeypatch: pytest.MonkeyPatch
+def test_a_node_that_asks_for_approval_past_the_gate_is_recognised_and_not_heard(
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    def asking() -> list[Event]:
-        flow = Workflow(name="flow", edges=[("START", pays_for_the_state, made)])
-        events = run(agent([called("c1", "flow")], tools=[flow]) if is_tool else flow).events
-        return [event for event in events if asks_for_confirmation(event)]
+    def asks() -> RequestInput:
+        return RequestInput(interrupt_id="wf_tool_confirmation:flow/pay", message="Sure?")
 
-    async def never(*_: Any) -> bool:
-        return False
+    def asking() -> list[Event]:
+        events = run(Workflow(name="flow", edges=[("START", asks)])).events
+        return [event for event in events if asks_for_confirmation(event)]
 
     assert asking() == []
     monkeypatch.setattr(gate, "asks_for_confirmation", lambda _: False)
-    monkeypatch.setattr(unanswerable, "_needs_answer", never)
     assert [[call.name for call in event.get_function_calls()] for event in asking()] == [["adk_request_input"]]
 
 

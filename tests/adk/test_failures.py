@@ -10,6 +10,7 @@ from adk_stream_protocol.errors import NoLiveMode
 
 BUSY = "The model is busy. Try again in a moment."
 FAILED = "The agent could not answer. Try again."
+NO_LIVE_AGENT = "This agent cannot work in a live session. Write to it without a live session."
 NOT_SUPPORTED = {"error": {"message": "models/m is not supported for bidiGenerateContent."}}
 SECRET = {"error": {"message": "key 1234", "status": "SECRET"}}
 
@@ -31,6 +32,7 @@ SECRET = {"error": {"message": "key 1234", "status": "SECRET"}}
         (RuntimeError("key 1234"), FAILED),
         (ModelLost(), "The connection to the model was lost. Send your message again."),
         (NotImplementedError("Live connection is not supported for gpt."), NoLiveMode.public_text),
+        (NotImplementedError("This is not supported yet for LoopAgent."), NO_LIVE_AGENT),
         (NotImplementedError("key 1234"), FAILED),
         (genai_errors.APIError(1008, NOT_SUPPORTED), NoLiveMode.public_text),
         (ConnectionClosedError(Close(1008, NOT_SUPPORTED["error"]["message"]), None), NoLiveMode.public_text),

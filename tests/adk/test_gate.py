@@ -225,7 +225,7 @@ async def test_a_second_call_of_one_turn_under_the_id_of_the_first_is_a_call_of_
 
 
 @pytest.mark.filterwarnings("ignore:The `plugins` argument is deprecated:DeprecationWarning")  # ADK's own use of it
-async def test_tools_inside_an_agent_that_is_a_tool_are_refused_since_nobody_could_be_asked() -> None:
+async def test_tools_inside_an_agent_without_our_plugins_are_not_run_and_nobody_is_asked() -> None:
     till = Till()
 
     def where() -> dict[str, Any]:  # pyright: ignore[reportReturnType]
@@ -233,13 +233,14 @@ async def test_tools_inside_an_agent_that_is_a_tool_are_refused_since_nobody_cou
 
     inner_model = ScriptedModel([[*paying(), call("where")], "I could not."])
     inner = LlmAgent(name="inner", model=inner_model, tools=[till.gated, client_tool(where)], description="Pays.")
-    async with page([call("inner", request="Pay.")], "It could not.", tools=(AgentTool(inner),)) as at:
+    isolated = AgentTool(inner, include_plugins=False)
+    async with page([call("inner", request="Pay.")], "It could not.", tools=(isolated,)) as at:
         answer = await at.say("Pay.")
         assert answer.text == "It could not."
         assert till.paid == []
         assert answer.of_type("tool-approval-request") == []
-        errors = [part["result"]["error"] for part in asked_parts(inner_model.requests[1]) if "result" in part]
-        assert errors == ["This call was not run: there is no client here that could answer it."] * 2
+        (told,) = results_told(at.chat.model)
+        assert "which AgentTool cannot resume" in told["result"]
 
 
 # -- what people and models are told ----------------------------------------------------------------------------------

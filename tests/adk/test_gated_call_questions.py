@@ -6,6 +6,7 @@ import pytest
 
 from adk_stream_protocol import client_tool
 from adk_stream_protocol.adk.calls.gated_call import to_its_end
+from adk_stream_protocol.adk.calls.live_observer import NestedCall
 from adk_stream_protocol.errors import StoreUnavailable
 from adk_stream_protocol.protocol.call_record import CallRecord, State
 from support.gated_calls import KEY, PAY, Gate, logged, stopped_while_the_store_is_busy
@@ -23,10 +24,13 @@ async def test_a_question_is_written_down_as_a_person_will_see_it() -> None:
     assert call.record is None
     assert await call.ask(hint="Pay?", payload={"to": ""}, approval_id=None) is None
     now = gate.store.clock.now
+    assert call.record is not None
+    assert call.record.question_id is not None
     assert (
         call.record
         == await gate.stored()
         == CallRecord(
+            question_id=call.record.question_id,
             chat=CHAT,
             call=KEY,
             tool="pay",
@@ -42,7 +46,6 @@ async def test_a_question_is_written_down_as_a_person_will_see_it() -> None:
             delivered=False,
         )
     )
-    assert call.record is not None
     assert call.record.delivered is False
     assert gate.leased.unasked == {KEY}
 
@@ -94,7 +97,7 @@ async def test_what_cannot_be_shown_is_not_asked() -> None:
     assert await infinite.ask(hint=None, approval_id=None) == f"This call was not run: {reason}."
     large = gate.call({"amount": 2**53 + 1}, tool)
     assert await large.open_for_browser(tool, approval_id=None) == (
-        "This call was not run: a browser cannot hold an integer beyond 2^53 exactly. Send it as a string."
+        "This call was not run: a browser cannot read an integer above 2^53 exactly. Send it as a string."
     )
     assert gate.leased.records == {}
 
@@ -153,6 +156,6 @@ async def test_a_payload_that_cannot_be_shown_exactly_is_not_asked_with() -> Non
 async def test_a_call_of_a_nested_agent_is_recorded_as_one(is_nested: bool) -> None:
     gate = await Gate.opened()
     call = gate.call()
-    call.is_nested = is_nested
+    call.nested_in = NestedCall(None, "cashier", frozenset()) if is_nested else None
     assert await call.ask(hint=None, approval_id="a1") is None
     assert (await gate.stored()).is_nested is (True if is_nested else None)

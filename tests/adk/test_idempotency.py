@@ -11,7 +11,10 @@ from google.genai import types
 from adk_stream_protocol import idempotency_key
 from adk_stream_protocol.protocol.digest import canonical_json, digest_of_call
 from adk_stream_protocol.testing import call
+from support.at_the_gate import AtTheGate
 from support.pages import page
+from support.records import CHAT
+from support.session_events import calling
 
 
 def numbered(arguments: dict[str, Any] | None) -> list[types.Part]:
@@ -95,3 +98,12 @@ async def test_there_is_no_key_for_a_call_that_the_session_does_not_have() -> No
     async with page([call("book")], "Not booked.", tools=(book,)) as at:
         await at.say("Book.")
         assert at.part("book")["output"] == {"refused": "There is no such call in the session."}
+
+
+async def test_in_chats_of_older_versions_the_key_is_that_of_the_last_call_of_its_id() -> None:
+    at = await AtTheGate.opened()
+    first, last = (calling(types.FunctionCall(id="1", name="book", args={"amount": amount})) for amount in (5, 6))
+    at.context.session.events += [first, last]
+    digest = digest_of_call("book", {"amount": 6})
+    expected = hashlib.sha256(canonical_json([*CHAT, "i1", "1", digest])).hexdigest()
+    assert idempotency_key(at.tool_context) == expected

@@ -5,7 +5,9 @@ import copy
 from typing import Any
 
 import pytest
+from google.adk.events import Event
 from google.adk.models.llm_response import LlmResponse
+from google.adk.sessions import Session
 from google.genai import types
 
 from adk_stream_protocol.adk.calls.leased_chat import LeasedChat
@@ -29,7 +31,8 @@ def test_it_begins_with_what_the_store_knew() -> None:
     assert leased.key == CHAT
     assert leased.records == {FIRST: first, SECOND: second}
     assert leased.known() == Snapshot([first, second], 5.0)
-    assert (leased.prepared, leased.message_id, leased.live_observer) == (None, None, None)
+    assert (leased.prepared, leased.sdk_version, leased.message_id) == (None, None, None)
+    assert (leased.observer, leased.live_observer) == (None, None)
     assert not leased.delivered
     assert not leased.unasked
     assert not leased.at_work
@@ -134,3 +137,17 @@ async def test_patience_has_an_end() -> None:
     leased.begin(FIRST)
     assert await waited(leased, 3) == pytest.approx(4)
     assert await waited(leased, 0.5) == pytest.approx(1)
+
+
+def test_what_was_answered_is_told_in_its_order() -> None:
+    leased = taken(record("1"), record("2"))
+    leased.note_answers([SECOND, FIRST])
+    assert leased.unplaced == [("answer", SECOND), ("answer", FIRST)]
+
+
+async def test_the_title_is_made_of_what_the_run_has_begun_with() -> None:
+    leased = taken()
+    assert await leased.title() is None
+    said = Event(author="user", content=types.UserContent("Pay the rent."))
+    leased.begun = Session(id="c1", app_name="helper", user_id="ann", events=[said])
+    assert await leased.title() == "Pay the rent."

@@ -15,6 +15,8 @@ from google.adk.workflow import Workflow
 from google.genai import types
 
 from adk_stream_protocol import Limits
+from adk_stream_protocol.adk.calls.call_ids import CallIds
+from adk_stream_protocol.adk.live.model_call_ids import ModelCallIds
 from adk_stream_protocol.adk.live.model_connection import WatchedConnection
 from adk_stream_protocol.adk.live.model_watch import (
     ModelWatch,
@@ -23,6 +25,7 @@ from adk_stream_protocol.adk.live.model_watch import (
     live_model_of,
     watch_models,
 )
+from adk_stream_protocol.adk.live.talking_on import TalkingOn
 from adk_stream_protocol.testing import LiveSession, ScriptedLiveModel
 
 pytestmark = pytest.mark.virtual_time
@@ -35,9 +38,16 @@ class Observed:
     def withdrawn(self, call_ids: Sequence[str]) -> None:
         self.withdrawn_ids += call_ids
 
+    def is_withdrawn(self, call_id: str) -> bool:
+        return call_id == "of nobody"
+
     def connection_lost(self) -> None: ...
 
     def said_again(self) -> None: ...
+
+
+def watch_of(observed: Observed) -> ModelWatch:
+    return ModelWatch(Limits(), observed, TalkingOn(None), ModelCallIds(CallIds(())))
 
 
 async def waits(session: LiveSession) -> None:
@@ -49,7 +59,7 @@ def request() -> LlmRequest:
 
 
 async def is_watched(model: BaseLlm) -> bool:
-    token = current_watch.set(ModelWatch(Limits(), Observed()))
+    token = current_watch.set(watch_of(Observed()))
     try:
         async with model.connect(request()) as connection:
             return isinstance(connection, WatchedConnection)
@@ -158,7 +168,7 @@ async def dialled(connection: BaseLlmConnection) -> AsyncGenerator[BaseLlmConnec
 async def test_everything_passes_as_it_comes_turn_by_turn() -> None:
     turns = [[LlmResponse(partial=True), LlmResponse(turn_complete=True)], [LlmResponse(turn_complete=True)]]
     plain = Plain(*turns)
-    async with ModelWatch(Limits(), Observed()).connect(dialled(plain), request()) as connection:
+    async with watch_of(Observed()).connect(dialled(plain), request()) as connection:
         assert [[each async for each in connection.receive()] for _ in range(3)] == [*turns, []]
         words, voice = types.UserContent("Hello"), types.Blob(data=b"12", mime_type="audio/pcm")
         await connection.send_history([words])
@@ -170,7 +180,7 @@ async def test_everything_passes_as_it_comes_turn_by_turn() -> None:
 
 async def test_what_comes_is_read_while_nobody_takes_it() -> None:
     observed, model = Observed(), ScriptedLiveModel(waits)
-    async with ModelWatch(Limits(), observed).connect(model.connect(request()), request()):
+    async with watch_of(observed).connect(model.connect(request()), request()):
         (session,) = model.sessions
         for _ in range(100):
             await session.say("word ")
@@ -180,7 +190,7 @@ async def test_what_comes_is_read_while_nobody_takes_it() -> None:
 
 
 async def test_words_for_a_conversation_that_begins_again_follow_its_history() -> None:
-    watch = ModelWatch(Limits(), Observed())
+    watch = watch_of(Observed())
     first, second = Plain([LlmResponse(go_away=types.LiveServerGoAway())]), Plain()
     async with watch.connect(dialled(first), request()) as connection:
         await connection.send_content(types.UserContent("Hello"))
@@ -194,7 +204,7 @@ async def test_words_for_a_conversation_that_begins_again_follow_its_history() -
 
 
 async def test_another_agent_gets_no_words_again_since_they_are_in_its_history() -> None:
-    watch = ModelWatch(Limits(), Observed())
+    watch = watch_of(Observed())
     first, second = Plain(), Plain()
     async with watch.connect(dialled(first), request()) as connection:
         await connection.send_content(types.UserContent("Hello"))
@@ -205,6 +215,6 @@ async def test_another_agent_gets_no_words_again_since_they_are_in_its_history()
 async def test_a_go_away_before_an_answer_that_never_comes_is_not_lost() -> None:
     """ADK takes a turn without a response for the end of the connection."""
     leave = LlmResponse(go_away=types.LiveServerGoAway(time_left="60s"))
-    async with ModelWatch(Limits(), Observed()).connect(dialled(Plain([leave, leave])), request()) as connection:
+    async with watch_of(Observed()).connect(dialled(Plain([leave, leave])), request()) as connection:
         await connection.send_content(types.UserContent("Hello"))
         assert [each async for each in connection.receive()][:1] == [leave]

@@ -66,6 +66,20 @@ async def test_a_second_call_of_the_browsers_has_an_output_of_its_own_or_none(ki
         await goes_on(at, await at.answer())
 
 
+async def test_calls_of_one_run_have_ids_of_their_own_also_in_the_session() -> None:
+    till = Till()
+    async with page(numbered("pay", amount=5), numbered("pay", amount=6), "Done.", tools=(till.pay,)) as at:
+        await at.say("Pay.")
+        runner = at.chat.runner
+        session = await runner.session_service.get_session(app_name=runner.app_name, user_id="ann", session_id="c1")
+        assert session is not None
+        made = [call.id for event in session.events for call in event.get_function_calls()]
+        results = [part.id for event in session.events for part in event.get_function_responses()]
+        assert len(set(made)) == 2
+        assert made == results
+        assert [part["output"] for part in at.parts("pay")] == [{"paid": 5}, {"paid": 6}]
+
+
 @pytest.mark.parametrize("order", ["together", (0, 1), (1, 0)], ids=str)
 async def test_outputs_reach_a_model_without_ids_in_the_order_of_its_calls(order: Any) -> None:
     calls = [types.Part(function_call=types.FunctionCall(name="play", args={"track": track})) for track in ("a", "b")]

@@ -6,10 +6,17 @@ import pytest
 from google.adk.events import Event
 from google.genai import types
 
-from adk_stream_protocol.adk.calls.resumption import outcome_events, plan_resumption, question_events, response_part
+from adk_stream_protocol.adk.calls.resumption import (
+    outcome_events,
+    plan_resumption,
+    question_events,
+    response_part,
+    stopped_call_events,
+)
 from adk_stream_protocol.adk.calls.session_calls import SessionCall
 from adk_stream_protocol.adk.session import MessageIds
 from adk_stream_protocol.protocol.call_record import CallKey, CallRecord, State
+from adk_stream_protocol.protocol.tool_parts import STOPPED
 from support.records import paid, record
 
 IDS = MessageIds(user_message_id="u1", message_id="m1")
@@ -113,6 +120,7 @@ def test_what_a_live_session_asked_is_left_as_request_mode_would_have_left_it(hi
 
 def test_what_adk_knows_or_has_a_result_is_not_left_behind() -> None:
     assert question_events([asked(record())]) == []
+    assert question_events([asked(record(), is_known_to_adk=False, approval_id=None)]) == []
     assert question_events([asked(record(), is_known_to_adk=False, has_result=True)]) == []
     left = question_events([asked(record("1")), asked(record("2"), is_known_to_adk=False)])
     assert [call.id for event in left for call in event.get_function_calls()] == ["q2"]
@@ -143,3 +151,43 @@ def test_a_call_that_came_to_nothing_says_why() -> None:
     part = response_part(record(state=State.EXPIRED)).function_response
     assert part
     assert part.response == {"error": EXPIRED}
+
+
+# -- calls that a lost live session was about to begin ----------------------------------------------------------------
+
+
+def made(call_id: str, message_id: str = "m2", **fields: Any) -> Event:
+    call = types.FunctionCall(id=call_id, name="pay", args={})
+    ids = MessageIds(user_message_id=None, message_id=message_id)
+    content = types.Content(role="model", parts=[types.Part(function_call=call)])
+    about: dict[str, Any] = {"author": "a", "invocation_id": "i1", "content": content}
+    return Event(**{**about, "custom_metadata": ids.metadata(), **fields})
+
+
+def test_calls_of_other_messages_that_nothing_is_known_of_are_ended_before_adk_resumes_their_session() -> None:
+    (ended,) = stopped_call_events([made("9")], [asked(record(state=State.APPROVED))], {})
+    assert told(ended.content) == [("9", "pay", {"error": STOPPED})]
+    assert (ended.author, ended.invocation_id) == ("a", "i1")
+    assert ended.custom_metadata == MessageIds(user_message_id=None, message_id="m2").metadata()
+
+
+@pytest.mark.parametrize(
+    "event",
+    [
+        made("9", message_id="m1"),
+        made("9", invocation_id="i2"),
+        made("9", partial=True),
+        made("9", long_running_tool_ids={"9"}),
+        made("1"),
+    ],
+    ids=["of the message", "of another run", "not whole", "left to somebody", "recorded"],
+)
+def test_other_calls_are_left_alone(event: Event) -> None:
+    known = record(state=State.APPROVED)
+    assert stopped_call_events([event], [asked(known)], {known.call: known}) == []
+
+
+def test_a_call_with_a_result_has_ended() -> None:
+    response = types.FunctionResponse(id="9", name="pay", response={})
+    result = made("x", content=types.Content(role="user", parts=[types.Part(function_response=response)]))
+    assert stopped_call_events([made("9"), result], [asked(record(state=State.APPROVED))], {}) == []

@@ -1,6 +1,7 @@
 """Which calls of a chat somebody answers, found in its events and its records."""
 
 import asyncio
+from collections.abc import Coroutine
 from typing import Any
 
 import pytest
@@ -8,8 +9,10 @@ from google.adk.events import Event
 from google.adk.events.event_actions import EventActions
 from google.genai import types
 
-from adk_stream_protocol.adk.calls.session_calls import SessionCall, find_session_calls
+from adk_stream_protocol import loop_share
+from adk_stream_protocol.adk.calls.session_calls import SessionCall, calls_made, find_session_calls, open_questions
 from adk_stream_protocol.adk.event_parts import ControlFlow
+from adk_stream_protocol.protocol.call_keys import work_key
 from adk_stream_protocol.protocol.call_record import CallKey, CallRecord, State
 from support.records import CHAT, paid, record
 from support.session_events import ASKS, answering, asking, calling, empty_chat, pay
@@ -165,3 +168,41 @@ def test_a_nodes_question_to_the_user_needs_no_record(arguments: dict[str, Any] 
 def test_a_group_is_one_agent_on_one_branch_in_one_run() -> None:
     (call,) = found([calling(pay(), branch="x", author="b")], record(approval_id="live-1"))
     assert call.group == ("i1", "b", "x")
+
+
+def node_asks(call_id: str = "1") -> types.FunctionCall:
+    return types.FunctionCall(id=call_id, name="adk_request_input", args={"message": "Which one?"})
+
+
+async def test_what_a_node_asks_is_open_until_the_user_has_answered() -> None:
+    events = [calling(node_asks("1"), node_asks("2"), pay("3"), long_running_tool_ids={"1", "2"}), answering("2")]
+    (question,) = await open_questions(empty_chat(), events)
+    assert (question.call, question.arguments) == (CallKey("i1", "1"), {"message": "Which one?"})
+    assert question.asked_at == events[0].timestamp
+
+
+async def test_the_calls_that_a_session_has_are_those_that_no_rewind_took_back() -> None:
+    back = Event(author="user", invocation_id="i3", actions=EventActions(rewind_before_invocation_id="i2"))
+    events = [calling(pay("1"), pay(None)), calling(pay("2"), invocation_id="i2"), back]
+    kept = {CallKey("i1", "1"), CallKey("i1", "")}
+    assert await calls_made(events) == kept | {work_key(call) for call in kept}
+    assert await calls_made([]) == set()
+
+
+async def turns_of_others(work: Coroutine[Any, Any, object]) -> int:
+    """How often others had the event loop, while this was at work."""
+    task, turns = asyncio.create_task(work), 0
+    while not task.done():
+        await asyncio.sleep(0)
+        turns += 1
+    await task
+    return turns
+
+
+async def test_a_long_chat_is_read_in_slices(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(loop_share, "LONGEST_SLICE_S", 0)
+    events = [calling(pay(str(number))) for number in range(100)]
+    to_find_events = 200
+    assert await turns_of_others(calls_made(events)) >= to_find_events + 100
+    assert await turns_of_others(open_questions(empty_chat(), events)) >= to_find_events + 100
+    assert await turns_of_others(find_session_calls(empty_chat(), events, [])) >= to_find_events + 200

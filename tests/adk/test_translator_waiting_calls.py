@@ -193,7 +193,8 @@ def test_a_request_for_credentials_is_told_without_the_secrets_of_its_configurat
     written = translate(run(caller([called("c1", "read_calendar")], tools=[read_calendar])))
     (asked,) = of_type(written, "data-adk-auth-request")
     assert asked["id"]
-    assert asked["data"].keys() == {"authUri", "credentialKey"}
+    assert asked["data"].keys() == {"authUri", "credentialKey", "toolCallId"}
+    assert asked["data"]["toolCallId"] == "c1"
     assert asked["data"]["authUri"].startswith("https://id.example/consent?")
     assert asked["data"]["credentialKey"] == "calendar"
     assert "our-secret" not in str(written)

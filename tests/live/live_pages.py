@@ -20,7 +20,7 @@ from adk_stream_protocol import ApprovalPolicy, ChatBridge, Limits
 from adk_stream_protocol.protocol.call_record import CallRecord, ChatKey
 from adk_stream_protocol.store.base import Store
 from adk_stream_protocol.store.memory import MemoryStore
-from adk_stream_protocol.testing import Answer, ScriptedLiveModel
+from adk_stream_protocol.testing import Answer, LiveSession, ScriptedLiveModel
 from support.apps import app_of, user_of
 from support.conversations import Conversation, asked_parts, end_soon, other_tasks
 from support.live_client import LiveClient, live_socket
@@ -234,3 +234,9 @@ def told_results(model: ScriptedLiveModel, number: int = -1) -> list[Any]:
 def approved(part: Mapping[str, Any], yes: bool = True, **said: Any) -> dict[str, Any]:
     """A card's part, as a client fills it in."""
     return {**part, "state": "approval-responded", "approval": {"id": part["approval"]["id"], "approved": yes, **said}}
+
+
+async def until_closed(session: LiveSession) -> None:
+    """For the end of a script: the model only listens."""
+    while (await session.expect()).kind != "close":
+        pass

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 from google.adk.agents import LlmAgent
-from google.adk.tools import AgentTool, ToolContext
+from google.adk.tools import AgentTool, LongRunningFunctionTool, ToolContext
 
 from adk_stream_protocol.testing import ScriptedModel, call
 from live.live_pages import both_families, live_page, live_world, told_results
@@ -130,3 +130,64 @@ async def test_two_calls_of_an_inner_agent_are_decided_one_by_one(family: str) -
             await at.answer()
         assert till.paid == [5, 6]
         assert told_results(at.model) == [{"result": "Cashier done."}]
+
+
+@both_families
+async def test_what_waits_in_request_mode_is_answered_over_a_socket(family: str) -> None:
+    till = Till()
+    cashier = agent("cashier", [call("pay", amount=5)], "Inner done.", tools=[till.gated])
+    script = [call("cashier", request="Pay 5.")], "Outer done."
+    async with live_world(*script, family=family, tools=(AgentTool(cashier),)) as world:
+        page = world.page()
+        await page.say("Pay.")
+        async with world.socket() as at:
+            at.take_over(page)
+            at.decide("pay")
+            assert (await at.answer()).text == "Outer done."
+            assert till.paid == [5]
+            await at.is_what_a_reload_shows()
+
+
+@both_families
+async def test_what_is_said_in_a_live_session_refuses_what_waits_in_request_mode(family: str) -> None:
+    till = Till()
+    cashier = agent("cashier", [call("pay", amount=5)], "Inner done.", tools=[till.gated])
+    script = [call("cashier", request="Pay 5.")], "Hello."
+    async with live_world(*script, family=family, tools=(AgentTool(cashier),)) as world:
+        await world.page().say("Pay.")
+        async with world.socket() as at:
+            assert (await at.say("Hello?")).text == "Hello."
+            (record,) = await world.records()
+            assert (record.state, record.reason) == ("denied", "superseded: the user wrote something else instead")
+            assert till.paid == []
+
+
+@both_families
+async def test_a_long_running_call_of_an_inner_agent_waits_for_its_client(family: str) -> None:
+    def book() -> None:
+        """Books, some time."""
+
+    clerk = agent("clerk", [call("book")], "Inner done.", tools=[LongRunningFunctionTool(book)])
+    script = [call("clerk", request="Book.")], "Outer done."
+    async with live_page(*script, family=family, tools=(AgentTool(clerk),)) as at:
+        await at.say("Book.")
+        assert at.states("book") == ["input-available"]
+        at.output("book", {"seat": 7})
+        assert (await at.answer()).text == "Outer done."
+        assert asked_parts(clerk.model.requests[-1])[-1] == {"result": {"seat": 7}}  # pyright: ignore
+        await at.is_what_a_reload_shows()
+
+
+@both_families
+async def test_the_history_keeps_what_an_inner_agent_asked_after_the_session_is_over(family: str) -> None:
+    till = Till()
+    cashier = agent("cashier", [call("pay", amount=5)], "Inner done.", tools=[till.gated])
+    script = [call("cashier", request="Pay 5.")], "Outer done."
+    async with live_world(*script, family=family, tools=(AgentTool(cashier),)) as world:
+        async with world.socket() as at:
+            await at.say("Pay.")
+            at.decide("pay")
+            await at.answer()
+            await at.is_what_a_reload_shows()
+        await world.run_ended()
+        await at.is_what_a_reload_shows()

@@ -8,6 +8,8 @@ from google.adk.tools import AgentTool, ToolContext
 
 from adk_stream_protocol import client_tool
 from adk_stream_protocol.testing import ScriptedLiveModel, ScriptedModel, call
+from chat.test_answers_agents import parts_without_steps
+from chat.test_answers_beside_work import nothing_unfinished_beside
 from live.live_pages import DENIED, A, D, I, O, X, both_families, live_page, segment, step, told_results
 from support.conversations import asked_parts
 from support.pages import Till
@@ -105,4 +107,39 @@ async def test_a_sub_agent_that_was_transferred_to_asks_and_goes_on(family: str,
         assert told_results(model) == [{"paid": 5} if yes else DENIED]
         assert till.paid == ([5] if yes else [])
         assert (await at.say("Hello?")).text == "Hello."
+        await at.is_what_a_reload_shows()
+
+
+@both_families
+@decisions
+@pytest.mark.parametrize("model", [ScriptedModel, ScriptedLiveModel])
+async def test_a_sub_agent_that_works_on_a_call_asks_and_goes_on(family: str, yes: bool, model: Any) -> None:
+    till = Till()
+    script = [[call("pay", amount=5)], "Inner done."]
+    cashier = LlmAgent(name="cashier", description="Pays.", model=model(script), tools=[till.gated], mode="single_turn")
+    outer = ScriptedLiveModel([[call("cashier", request="Pay 5.")], "Outer done."], family=family)
+    root = LlmAgent(name="root", model=outer, sub_agents=[cashier])
+    async with live_page(agent=root, model=outer) as at:
+        await at.say("Pay.")
+        assert at.states("pay") == ["approval-requested"]
+        assert nothing_unfinished_beside(at, "pay")
+        at.decide("pay", approved=yes)
+        assert (await at.answer()).text == "Inner done.Outer done."
+        assert at.states() == ["output-available", "output-available" if yes else "output-denied"]
+        assert asked_parts(cashier.model.requests[-1])[-1] == {"result": {"paid": 5} if yes else DENIED}  # pyright: ignore
+        assert told_results(outer) == [{"result": "Inner done."}]
+        assert till.paid == ([5] if yes else [])
+        assert parts_without_steps(await at.chat.messages()) == parts_without_steps(at.messages)
+
+
+@both_families
+async def test_a_task_that_adk_does_not_begin_in_a_live_session_is_refused_to_the_model(family: str) -> None:
+    till = Till()
+    cashier = LlmAgent(name="cashier", description="Pays.", model=ScriptedModel(), tools=[till.gated], mode="task")
+    outer = ScriptedLiveModel([[call("cashier", request="Pay 5.")], "Write it."], family=family)
+    async with live_page(agent=LlmAgent(name="root", model=outer, sub_agents=[cashier]), model=outer) as at:
+        assert (await at.say("Pay.")).text == "Write it."
+        [told] = told_results(outer)
+        assert told["error"].startswith("This call was not run: an agent with a task cannot work in a live session.")
+        assert at.states() == ["output-error"]
         await at.is_what_a_reload_shows()

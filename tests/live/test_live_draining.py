@@ -10,7 +10,7 @@ from websockets.exceptions import ConnectionClosedError
 from adk_stream_protocol.adk.live.live_run import LiveRun
 from adk_stream_protocol.store.memory import MemoryStore
 from adk_stream_protocol.testing import call
-from live.live_pages import CHAT, LivePage, World, live_world, until
+from live.live_pages import CHAT, LivePage, World, live_world, told_results, until
 from support.pages import Slow, Till
 from support.workers import outputs
 
@@ -64,6 +64,54 @@ async def test_the_next_server_shows_an_approval_that_waited_in_a_live_session_a
             assert (outputs(answer), answer.text) == ([{"paid": 5}], "Paid.")
             assert till.paid == [5]
             await page.is_what_a_reload_shows()
+
+
+def look() -> dict[str, Any]:
+    """Needs nobody."""
+    return {"balance": 7}
+
+
+@pytest.mark.parametrize("decision", [True, False], ids=["approved", "denied"])
+async def test_a_result_that_adk_keeps_back_for_a_sibling_that_waits_is_not_lost_with_the_session(
+    decision: bool,
+) -> None:
+    till, sessions = Till(), InMemorySessionService()
+    store = MemoryStore(clock=asyncio.get_running_loop().time)
+    given: dict[str, Any] = {"tools": (look, till.gated), "record": store, "sessions": sessions}
+    async with live_world([call("look"), call("pay", amount=5)], "?", **given) as world:
+        async with world.socket() as at:
+            assert outputs(await at.say("Pay what I have.")) == [{"balance": 7}]
+            await world.bridge.drain()
+        async with live_world("So be it.", **given) as next_world:
+            page = at.over_http()
+            page.chat = next_world.chat
+            await page.is_what_a_reload_shows()
+            page.decide("pay", approved=decision)
+            await page.answer()
+            assert {"balance": 7} in told_results(next_world.model)
+            assert till.paid == ([5] if decision else [])
+            await page.is_what_a_reload_shows()
+
+
+async def test_a_result_that_was_lost_with_its_session_is_shown_as_stopped_to_every_reader() -> None:
+    till, sessions = Till(), InMemorySessionService()
+    store = MemoryStore(clock=asyncio.get_running_loop().time)
+    given: dict[str, Any] = {"tools": (look, till.gated), "record": store, "sessions": sessions}
+    async with live_world([call("look"), call("pay", amount=5)], "?", **given) as world:
+        async with world.socket() as at:
+            await at.say("Pay what I have.")
+            await lose_lease(world, at)
+        async with live_world("So be it.", **given) as next_world:
+            page = at.over_http()
+            page.chat = next_world.chat
+            page = await page.second_tab()
+            assert page.part("look")["state"] == "output-error"
+            page.decide("pay", approved=False)
+            answer = await page.answer()
+            assert answer.text == "So be it."
+            await page.is_what_a_reload_shows()
+            again = await page.chat.request("GET", f"/stream?message={answer.message_id}")
+            assert "The call was stopped before it had a result." in again.text
 
 
 @pytest.mark.parametrize("turns_of_the_loop", range(6))

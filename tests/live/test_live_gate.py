@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 from google.adk.tools import FunctionTool, LongRunningFunctionTool, ToolContext
-from google.genai import types
 
 from adk_stream_protocol import ApprovalPolicy
 from adk_stream_protocol.adk.calls.policy import Hint
@@ -57,11 +56,6 @@ def hints_of(at: Page) -> list[str | None]:
 
 async def recorded(at: LivePage) -> list[tuple[State, Any]]:
     return [(found.state, found.result) for found in await at.world.records()]
-
-
-def numbered(amount: int) -> list[types.Part]:
-    """By a model that gives all its calls the same id."""
-    return [types.Part(function_call=types.FunctionCall(id="0", name="pay", args={"amount": amount}))]
 
 
 class Asking(Till):
@@ -126,17 +120,23 @@ async def test_what_a_person_adds_to_the_approval_reaches_the_tool(family: str) 
         assert told_results(at.model) == [{"paid": 5, "confirmed": True, "added": {"tip": 2}}]
 
 
+class Taken(MemoryStore):
+    """Has a record of every call already."""
+
+    async def add(self, record: CallRecord) -> bool:
+        return False
+
+
 @both_families
 @both_kinds
 @pytest.mark.virtual_time
-async def test_a_second_call_with_the_id_of_the_first_is_not_asked_about(family: str, kind: str) -> None:
+async def test_a_call_whose_id_is_taken_is_not_asked_about(family: str, kind: str) -> None:
     till, tool = payment(kind)
-    async with live_page(numbered(5), numbered(6), "Done.", family=family, tools=(tool,)) as at:
-        await at.say("Pay.")
-        at.decide("pay")
-        assert (await at.answer()).text == "Done."
-        assert told_results(at.model) == [{"paid": 5}, ID_USED_BEFORE]
-        assert (till.paid, await at.world.states()) == ([5], ["done"])
+    script = [call("pay", amount=5)], "Done."
+    async with live_page(*script, family=family, tools=(tool,), record=Taken()) as at:
+        assert (await at.say("Pay.")).text == "Done."
+        assert told_results(at.model) == [ID_USED_BEFORE]
+        assert (till.paid, await at.world.states()) == ([], [])
 
 
 @both_families
@@ -150,12 +150,10 @@ async def test_a_call_that_was_refused_does_not_run_though_its_tool_asks_no_more
         return asked.count(amount) == 1
 
     tool = FunctionTool(till.pay, require_confirmation=asks_once)
-    async with live_page(numbered(5), numbered(6), "Done.", family=family, tools=(tool,)) as at:
-        await at.say("Pay.")
-        at.decide("pay")
-        assert (await at.answer()).text == "Done."
-        assert told_results(at.model) == [{"paid": 5}, ID_USED_BEFORE]
-        assert till.paid == [5]
+    async with live_page([call("pay", amount=5)], "Done.", family=family, tools=(tool,), record=Taken()) as at:
+        assert (await at.say("Pay.")).text == "Done."
+        assert told_results(at.model) == [ID_USED_BEFORE]
+        assert till.paid == []
 
 
 @both_families

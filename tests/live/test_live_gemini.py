@@ -43,7 +43,7 @@ def play(
             LlmAgent(name="helper", model=model, tools=[FunctionTool(pay, require_confirmation=True)]),
             user_id=user_of,
             run_config=RunConfig(response_modalities=[types.Modality.TEXT]),
-            **options,
+            **{"live_while_waiting": "refuse", **options},
         )
         async with asyncio.timeout(30):
             async with live_socket(app_of(bridge)) as client:

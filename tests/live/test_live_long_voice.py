@@ -11,6 +11,7 @@ from google.adk.sessions import InMemorySessionService
 from google.adk.tools import FunctionTool
 
 from adk_stream_protocol import ChatBridge, Limits
+from adk_stream_protocol.adk.live.talking_on import PENDING
 from adk_stream_protocol.protocol.frames import SUBPROTOCOL
 from adk_stream_protocol.store.memory import MemoryStore
 from adk_stream_protocol.testing import Answer
@@ -100,6 +101,8 @@ class VoiceService:
             return False
         if minute == PAYS:
             session.call("pay", {"amount": 5})
+            if session.family == "2.5":  # it takes late answers
+                assert [answer["response"] for answer in session.expect_responses()] == [PENDING]
             assert [answer["response"] for answer in session.expect_responses()] == [{"paid": 5}]
         if GOES_AWAY.get(minute) == "in mid-answer":
             session.go_away("10s")

@@ -60,7 +60,7 @@ async def test_a_tool_that_asks_for_itself_runs_again_once_it_is_approved(family
         assert asked.of_type("data-adk-approval")[0]["data"]["hint"] == "Pay 5?"
         at.decide("pay", approved=yes)
         assert (await at.answer()).types == segment(*(O if yes else D), *X)
-        assert told_results(at.model) == [{"paid": 5, "tip": None} if yes else DENIED]
+        assert told_results(at.model) == [{"paid": 5, "tip": 0} if yes else DENIED]
         assert tool.paid == ([5] if yes else [])
         await at.is_what_a_reload_shows()
 
@@ -277,6 +277,27 @@ async def test_a_tool_that_is_not_there_is_told_to_the_model_and_the_session_liv
         assert (await at.say("Hello?")).text == "Hello."
         assert len(at.model.sessions) == 1
         await at.is_what_a_reload_shows()
+
+
+@both_families
+@pytest.mark.parametrize("talks_on", ["continue", "refuse"])
+async def test_a_card_is_shown_though_its_model_also_calls_a_tool_that_is_not_there(family: str, talks_on: Any) -> None:
+    till = Till()
+    script = [call("pay", amount=5), call("fly")], "Paid, but I cannot fly.", "?"
+    async with live_page(*script, family=family, tools=(till.gated,), live_while_waiting=talks_on) as at:
+        await at.say("Pay and fly.")
+        assert at.states("fly") == ["output-error"]
+        assert "The tools you can call are: pay" in at.part("fly")["errorText"]
+        at.decide("pay")
+        await at.answer()
+        await asyncio.sleep(60)
+        assert till.paid == [5]
+        shown = {part["toolCallId"]: part["state"] for part in parts_of(await at.chat.messages())}
+        assert shown == {at.part("pay")["toolCallId"]: "output-available", at.part("fly")["toolCallId"]: "output-error"}
+
+
+def parts_of(messages: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    return [part for message in messages for part in message["parts"] if "toolCallId" in part]
 
 
 @both_families

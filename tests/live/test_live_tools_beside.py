@@ -85,13 +85,15 @@ async def test_a_tool_beside_the_conversation_tells_its_result_in_a_turn_of_its_
         assert (await at.say("What time is it?")).text == "It is noon."
         slow.go_on.set()
         late = await at.unasked_turn()
-        assert (late.message_id, late.text) == (first.message_id, "As I said, " * 20)
+        assert (late.message_id, late.text) == (first.message_id, "")
+        words = await at.unasked_turn()
+        assert (words.message_id != first.message_id, words.text) == (True, "As I said, " * 20)
         assert told_results(at.model) == [FAILED if fails else {"paid": "at last"}]
         assert at.states("pay") == ["output-error" if fails else "output-available"]
         assert (await at.say("Hello?")).text == "Hello."
-        assert at.turns_told == 1
+        assert at.turns_told == 2
         shown = await at.chat.messages()
-        assert [message["role"] for message in shown] == ["user", "assistant"] * 3
+        assert [message["role"] for message in shown] == ["user", "assistant"] * 2 + ["assistant", "user", "assistant"]
 
 
 @pytest.mark.parametrize("fails", [False, True], ids=["works", "raises"])

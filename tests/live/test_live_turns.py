@@ -33,6 +33,14 @@ TABLE: dict[str, list[tuple[str, str]]] = {
     "an answer that was refused before a word": [("write A", ""), ("done for a reason", "A!")],
     "an answer without a word": [("write A", ""), ("done", "A!"), ("write B", ""), ("text", "B"), ("done", "B!")],
     "an answer without a word, of a model that says that it is over": [("write A", ""), ("done IDLE", "A!")],
+    "a transcript that comes after the interruption": [
+        ("heard", "1"), ("audio", "1"), ("saying", "1"), ("interrupted", "1"), ("saying", "1"), ("said", "1"),
+        ("done", "1!"),
+    ],
+    "a transcript that comes after the user was heard again": [
+        ("heard", "1"), ("saying", "1"), ("interrupted", "1"), ("heard", "2"), ("saying", "1! 2"), ("said", "2"),
+        ("done", "2!"),
+    ],
     # -- calls: Gemini 2.5 ends the turn of the call, Gemini 3 does not ------------------------------------------------
     "2.5 calls a tool": [
         ("write A", ""), ("call c1", "A"), ("result c1", "A"), ("done", "A"), ("TEXT", "A"), ("done", "A!"),
@@ -175,8 +183,12 @@ def event_of(kind: str, rest: str) -> Event:
             fields |= {"content": _content(types.Part(text="word")), "partial": kind == "text"}
         case "audio":
             fields["content"] = _content(types.Part(inline_data=types.Blob(data=b"12", mime_type="audio/pcm")))
-        case "said":
-            fields["output_transcription"] = types.Transcription(text="words", finished=True)
+        case "saying" | "said":
+            is_all = kind == "said"
+            fields |= {
+                "output_transcription": types.Transcription(text="words", finished=is_all),
+                "partial": not is_all,
+            }
         case "hear" | "heard":
             fields["input_transcription"] = types.Transcription(text="words", finished=kind == "heard")
         case "call" | "partial":

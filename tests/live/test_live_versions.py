@@ -107,3 +107,23 @@ async def test_a_browsers_call_of_version_5_is_confirmed_and_answered(family: st
         assert (await at.answer()).text == "There."
         assert told_results(at.model) == [PLACE]
         await at.is_what_a_reload_shows()
+
+
+@both_families
+async def test_a_question_that_is_answered_while_its_message_goes_on_is_no_question_any_more(family: str) -> None:
+    till = Till()
+    calls = [call("pay", amount=5), call("pay", amount=6)]
+    async with live_page(calls, "Done.", family=family, tools=(till.gated,), version={"sdk_version": 5}) as at:
+        asked = await at.say("Pay.")
+        made = asked.of_type("tool-input-available")
+        questions = [chunk["toolCallId"] for chunk in made if chunk["toolName"] == CONFIRMATION]
+        for number, question in enumerate(questions):
+            part = {"type": "tool-result", "toolCallId": question, "output": {"confirmed": number == 0}}
+            at.client.start_send({"id": f"u{number}", "role": "user", "parts": [part]}, request_id=f"answer-{number}")
+        answer = await at.client.answer("answer-0")
+        assert answer.text == "Done."
+        assert answer.chunks[-1]["finishReason"] == "stop"
+        assert answer.types.count("start-step") == answer.types.count("finish-step") == 1
+        told = {chunk["toolCallId"]: chunk["output"] for chunk in answer.of_type("tool-output-available")}
+        assert told[questions[1]] == {"confirmed": False}
+        assert till.paid == [5]

@@ -8,14 +8,17 @@ from google.adk.sessions import Session
 from ..errors import NotFound
 from ..protocol.call_record import ChatKey
 from ..protocol.turn import is_chat_id
+from .calls.client_tools import browser_tools_of
 from .control_flow import control_flow_by_author
 from .session import Chat
 
 
 class Chats:
-    def __init__(self, runner: Runner) -> None:
+    def __init__(self, runner: Runner, direct_text_for: frozenset[str] = frozenset()) -> None:
         self.runner = runner
+        self._direct_text_for = direct_text_for
         self._control_flow = control_flow_by_author(runner.agent)
+        self._browser_tools = browser_tools_of(runner.agent)
 
     def __contains__(self, chat: ChatKey) -> bool:
         """Several applications may share a store."""
@@ -29,7 +32,9 @@ class Chats:
         if not is_chat_id(chat_id):
             raise NotFound
         files_url = f"{files_root}/{quote(chat_id, safe='')}/files"
-        return Chat(self.runner, user_id, chat_id, files_url, self._control_flow)
+        return Chat(
+            self.runner, user_id, chat_id, files_url, self._control_flow, self._browser_tools, self._direct_text_for
+        )
 
     async def newest(self, user_id: str) -> list[Session]:
         """The sessions of a user's chats, without their events."""

@@ -23,6 +23,7 @@ QUESTIONS = (CONFIRMATION, CREDENTIAL, REQUEST_INPUT)
 _NODE_CONFIRMATION = "wf_tool_confirmation:"  # begins the ids under which workflow nodes ask for approval
 CONTROL_FLOW = frozenset({"transfer_to_agent", "set_model_response", "finish_task", "exit_loop", "task_completed"})
 ABORTED = "INVOCATION_ABORTED"
+_RELAYED = "a2a:response"  # ADK's key for what a remote agent has sent
 _RECORDING = "/_adk_live/"
 
 _CONTENT_FILTER = (
@@ -131,6 +132,11 @@ def is_hidden(event: Event, call: types.FunctionCall, control_flow: ControlFlow 
     return call.name in (CONTROL_FLOW if control_flow is None else control_flow.get(event.author, ()))
 
 
+def is_relayed(event: Event) -> bool:
+    """Whether a remote agent (A2A) has sent this event."""
+    return event.author != "user" and bool((event.custom_metadata or {}).get(_RELAYED))
+
+
 def asks_for_confirmation(event: Event) -> bool:
     """Whether a workflow node asks for approval of its run. ADK would accept any answer under the id, and run the node
     with arguments that nobody has seen."""
@@ -144,14 +150,16 @@ def as_dict(value: Any) -> dict[str, Any]:
     return cast(dict[str, Any], value) if isinstance(value, dict) else {}
 
 
-def auth_request(arguments: dict[str, Any]) -> dict[str, Any]:
-    """What the client needs to ask for consent; the rest of the configuration stays on the server."""
+def auth_request(arguments: dict[str, Any], wire_id: str | None = None) -> dict[str, Any]:
+    """What the client needs to ask for consent; the rest of the configuration stays on the server. `wire_id`: of the
+    call that waits for it; None if a toolset does."""
     config = as_dict(arguments.get("authConfig"))
     oauth2 = as_dict(as_dict(config.get("exchangedAuthCredential")).get("oauth2"))
     address = oauth2.get("authUri")
     request = {
         "authUri": address if _is_consent_address(address) else None,
         "credentialKey": config.get("credentialKey"),
+        "toolCallId": wire_id,
     }
     return {name: value for name, value in request.items() if value is not None}
 
@@ -177,6 +185,11 @@ def _is_loopback(host: str) -> bool:
         return host == "localhost" or ip_address(host).is_loopback
     except ValueError:
         return False
+
+
+def worked_on_in(event: Event) -> str:
+    """The id of the call that the agent of this event works on. An agent that runs as a tool has it behind its name."""
+    return (event.branch or "").rpartition(".")[2].partition("@")[2]
 
 
 @dataclass(frozen=True)

@@ -10,6 +10,19 @@ LOST_MODEL = "The connection to the model was lost. Send your message again."
 _BUSY = "The model is busy. Try again in a moment."
 
 
+_CONSENT_NEEDED = (
+    "This agent needs your consent for its tools, which cannot be given in a live session. "
+    "Write to it without a live session."
+)
+
+
+_NO_LIVE_AGENT = "This agent cannot work in a live session. Write to it without a live session."
+
+
+class ConsentNeeded(Exception):
+    """A toolset has asked for a credential in a live session, where nobody can answer."""
+
+
 class ModelLost(Exception):
     """Connections to a live model were accepted and dropped, one after the other."""
 
@@ -18,8 +31,12 @@ def public_failure_text(failure: Exception | str) -> str:
     """For what a run raised, or for the error code of an event."""
     if isinstance(failure, ModelLost):
         return LOST_MODEL
+    if isinstance(failure, ConsentNeeded):
+        return _CONSENT_NEEDED
     if isinstance(failure, Exception) and _has_no_live_mode(failure):
         return NoLiveMode.public_text
+    if isinstance(failure, NotImplementedError) and str(failure).startswith("This is not supported yet for "):
+        return _NO_LIVE_AGENT  # ADK's parallel agents and loops
     code = str(failure.code) if isinstance(failure, genai_errors.APIError) else failure
     return _BUSY if code in ("429", "503", "RESOURCE_EXHAUSTED", "UNAVAILABLE") else _FAILED
 

@@ -27,6 +27,10 @@ class LiveListener(Protocol):
         """The live session has failed, or cannot be opened for this client's voice."""
         ...
 
+    def ended(self, chat_id: str) -> None:
+        """The live session is over, whatever the reason. What waits for answers stays with the chat, or was refused."""
+        ...
+
     def audio_clear(self, chat_id: str) -> None:
         """What was not played yet is not to be played."""
         ...

@@ -1,15 +1,13 @@
-"""What request runs and live runs have in common, so that nobody outside `adk/` needs to tell them apart."""
+"""What request runs and live runs have in common, so that code outside `adk/` treats them alike."""
 
 import asyncio
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
-from google.adk.events import Event
-
 from ..chunk_log import ChunkLog
 from ..limits import Limits
-from ..protocol.call_record import CallKey, CallRecord
+from ..protocol.call_record import CallKey, CallRecord, ChatKey
 from ..store.base import Store
 from .calls.leased_chat import LeasedChat
 from .live_listener import LiveListener
@@ -67,11 +65,6 @@ class Run(Protocol):
         """Calls whose answers it was started with."""
         ...
 
-    @property
-    def calls_outside_session(self) -> Sequence[Event]:
-        """Calls that a client was asked about, and that the session has no events of."""
-        ...
-
     def log_of(self, message_id: str) -> ChunkLog | None:
         """The last segment of one of its messages."""
         ...
@@ -80,12 +73,16 @@ class Run(Protocol):
         """Whether this run acts on answers to these calls."""
         ...
 
-    def has_told(self, calls: frozenset[CallKey]) -> bool:
-        """Whether it has no more to do for these calls: clients have been told their results."""
+    def has_shown(self, calls: frozenset[CallKey]) -> bool:
+        """Whether clients have the results of these calls, so that the run has no more to do for them."""
         ...
 
     async def continue_message(self, answered: AnsweredCalls) -> ChunkLog | None:
         """Act on the answers. Gives the segment that shows what comes of them; None if another run must."""
+        ...
+
+    async def take_work(self, record: CallRecord) -> bool:
+        """The application has reported how far a long-running call is, or its end. True if the model has the end."""
         ...
 
     async def is_abandoned(self, within_s: float) -> bool:
@@ -117,6 +114,15 @@ class RunOwner(Protocol):
     async def run_ended(self, run: Run) -> None:
         """Release the run's lease. A run calls this before its last chunk, since a client may send its next turn at
         once. May be called twice, and never raises."""
+        ...
+
+    def keep_log(self, chat: ChatKey, message_id: str, log: ChunkLog) -> None:
+        """A live session is done with this message. Clients that were told of its last segment may be about to read
+        it."""
+        ...
+
+    def segment_opened(self, run: Run) -> None:
+        """Its message goes on in a new segment."""
         ...
 
 

@@ -29,6 +29,17 @@ def unfinished_events(translator: Translator, ids: MessageIds, invocation_id: st
     ]
 
 
+async def append_if_leased(context: RunContext, events: list[Event], segment: str, *, has_failed: bool) -> bool:
+    """False if a run that has failed may not write into the session any more."""
+    try:
+        if has_failed and not await still_has_lease(context):
+            return False
+        await context.chat.append(events)
+    except Exception as error:  # the session is gone or busy: the stream must end all the same
+        log_failure(error, segment)
+    return True
+
+
 async def still_has_lease(context: RunContext) -> bool:
     """Whether a run that failed may write into the session. A process that stood still for a while has lost its lease
     without notice: then another worker goes on with the chat, and that is why ADK could store nothing."""

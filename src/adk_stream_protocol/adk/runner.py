@@ -11,10 +11,10 @@ from google.adk.memory import BaseMemoryService
 from google.adk.plugins.base_plugin import BasePlugin
 from google.adk.runners import Runner
 from google.adk.sessions import BaseSessionService, InMemorySessionService
-from google.adk.workflow import BaseNode, FunctionNode
+from google.adk.workflow import BaseNode
 
 from ..errors import ConfigurationError
-from .node_tree import all_nodes
+from .calls.gated_nodes import put_gate_before_nodes
 
 AgentLike = BaseNode | App | Runner
 
@@ -30,12 +30,12 @@ class RunnerOptions:
 
 
 def build_runner(agent: AgentLike, options: RunnerOptions, gate: BasePlugin) -> Runner:
+    put_gate_before_nodes()
     if isinstance(agent, Runner):
         if any(vars(options).values()):
             raise ConfigurationError("A Runner brings its own name and services: give them to the Runner.")
         if agent.plugin_manager.get_plugin(gate.name) is not None:
             raise ConfigurationError("This Runner has a ChatBridge already: give each bridge a Runner of its own.")
-        _refuse_waiting_nodes(agent.agent)
         _require_resumable(agent.agent, agent.resumability_config)
         agent.plugin_manager.plugins.insert(0, gate)
         return agent
@@ -46,7 +46,6 @@ def build_runner(agent: AgentLike, options: RunnerOptions, gate: BasePlugin) -> 
         app = App(name=options.app_name or agent.name, root_agent=agent, resumability_config=resumable())
     else:
         raise ConfigurationError(f"A ChatBridge needs an ADK agent, App or Runner, not {type(agent).__name__}.")
-    _refuse_waiting_nodes(app.root_agent)
     return Runner(
         app=app.model_copy(update={"plugins": [gate, *app.plugins]}),
         app_name=options.app_name,
@@ -78,17 +77,6 @@ def _waiting_tools(agent: Any) -> Iterator[str]:
 
 def _waits(tool: Any) -> bool:
     return bool(getattr(tool, "_require_confirmation", False) or getattr(tool, "is_long_running", False))
-
-
-def _refuse_waiting_nodes(root: Any) -> None:
-    """A workflow node asks by itself: ADK records nothing that connects the answer with what the person was shown."""
-    for node in all_nodes(root):
-        has_waiting_tool = _waits(getattr(node, "tool", None))
-        if has_waiting_tool or (isinstance(node, FunctionNode) and node.require_confirmation):
-            raise ConfigurationError(
-                f"The workflow node {node.name!r} waits for an answer, and nobody can give one there: "
-                "put what it runs into the tools of an LlmAgent instead."
-            )
 
 
 def resumable() -> ResumabilityConfig:

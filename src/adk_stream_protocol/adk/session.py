@@ -32,6 +32,8 @@ class MessageIds:
     """On an event that the bridge adds when a run was ended from outside: `stop`, `failure`, or a limit."""
     failure: str | None = None
     """The error text that the client got for it."""
+    skipped: Sequence[str] | None = None
+    """In a live session: messages of the user before that one which the model has said nothing to."""
     step: str | None = None
     """In a live session, where every event has an id of its own: the model call that an event belongs to."""
     said: str | None = None
@@ -132,6 +134,10 @@ class Chat:
     files_url: str
     """The URL below which the client finds its files."""
     control_flow: ControlFlow | None = None
+    browser_tools: frozenset[str] = frozenset()
+    """The names of tools that certainly run in the browser."""
+    direct_text_for: frozenset[str] = frozenset()
+    """The agents whose words need not go through ADK: see `request/direct_text.py`."""
 
     @property
     def _key(self) -> _SessionKey:

@@ -11,6 +11,7 @@ from google.genai import types
 from pydantic import PydanticUserError, TypeAdapter
 
 from ...errors import ConfigurationError
+from ..node_tree import all_nodes
 
 Approve = bool | Callable[..., bool | Awaitable[bool]]
 
@@ -29,7 +30,7 @@ class ClientTool(BaseTool):
         self.output_schema = None if output is None else dict(output)
 
     def _get_declaration(self) -> types.FunctionDeclaration:
-        return self._declaration
+        return self._declaration.model_copy()  # ADK writes into it, for live models
 
     async def run_async(self, *, args: dict[str, Any], tool_context: ToolContext) -> None:
         """Returns nothing, so that ADK knows that the result comes later."""
@@ -43,6 +44,19 @@ class ClientTool(BaseTool):
             given = {name: value for name, value in given.items() if name in {p.name for p in parameters}}
         verdict = self._approve(**given)
         return bool(await verdict if inspect.isawaitable(verdict) else verdict)
+
+
+def browser_tools_of(root: Any) -> frozenset[str]:
+    """The names of the client tools of the agents below the root, without names that other tools have, too."""
+    tools = [tool for agent in all_nodes(root) for tool in getattr(agent, "tools", None) or ()]
+    named = {
+        getattr(tool, "name", None) or getattr(tool, "__name__", "") for tool in tools if not _is_client_tool(tool)
+    }
+    return frozenset(tool.name for tool in tools if _is_client_tool(tool)) - named
+
+
+def _is_client_tool(tool: Any) -> bool:
+    return isinstance(tool, ClientTool)
 
 
 def client_tool(

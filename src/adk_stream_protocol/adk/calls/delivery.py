@@ -16,10 +16,10 @@ from .session_calls import SessionCall, find_session_calls
 
 
 async def deliver_outcomes(store: Store, chat: Chat, leased: LeasedChat) -> None:
-    """Before the user's next message: expire browser calls whose time is up, and append all outcomes that the session
-    does not have. Loads the session only if there may be such outcomes."""
+    """Before the user's next message: expire calls of browsers and chains whose time is up, and append all outcomes
+    that the session does not have. Loads the session only if there may be such outcomes."""
     for call, found in list(leased.records.items()):
-        if found.state is State.APPROVED and call_record.expire(found, now=leased.now) is not found:
+        if found.state in (State.APPROVED, State.IN_CHAIN) and call_record.expire(found, now=leased.now) is not found:
             with suppress(NotAllowed):
                 leased.records[call] = await advance(
                     store, chat.key, call, lambda found, now: call_record.expire(found, now=now), known=leased.known()
@@ -70,9 +70,10 @@ async def leave_calls_pending(store: Store, chat: Chat, leased: LeasedChat) -> N
     session = await chat.load() if any(found.approval_id for found in recorded.values()) else None
     if session is not None:
         asked = await find_session_calls(chat, session.events, recorded.values())
-        # ADK keeps results back for siblings that have none yet. Where no sibling is open, whoever has brought the end
-        # about continues the call at once, and the model gets the result then.
-        waiting = {call.asked_by.id for call in asked if not call.has_result and not call.record.is_final}
+        # Outcomes are stored here only where a call of the same message still waits. In all other messages the next run
+        # continues the call at once, and gives the outcome to the model.
+        is_open = [call for call in asked if not call.has_result and not call.record.is_final]
+        waiting = {call.asked_by.id for call in is_open if not call.record.is_work}
         ended = [call for call in asked if call.is_undelivered and call.record.is_final]
         ended = [call for call in ended if call.asked_by.id in waiting]
         delivered = {call.key for call in ended}

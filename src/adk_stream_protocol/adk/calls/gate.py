@@ -4,7 +4,7 @@ It is the first plugin of its runner, so that no other plugin can hide a result 
 that needs a record runs.
 
 - gate_steps.py: the steps that both modes share.
-- live_gate.py: how calls wait for their answers in live mode.
+- live_gate.py: how calls wait for their answers inside ADK.
 - unanswerable.py: calls that nobody can answer.
 """
 
@@ -14,6 +14,7 @@ import logging
 from typing import Any
 from weakref import WeakKeyDictionary
 
+from google.adk.agents import LlmAgent
 from google.adk.agents.callback_context import CallbackContext
 from google.adk.agents.invocation_context import InvocationContext
 from google.adk.events import Event
@@ -25,32 +26,48 @@ from google.adk.tools import BaseTool, ToolContext
 from google.genai import types
 
 from ...errors import StoreUnavailable
-from ...protocol.call_record import ChatKey
+from ...protocol.call_record import CallKey, ChatKey
 from ...store.base import Lease, Store
-from ..event_parts import ABORTED, asks_for_confirmation
+from ..control_flow import control_flow_of
+from ..event_parts import ABORTED, as_dict, asks_for_confirmation
 from . import live_gate
 from .client_tools import ClientTool
-from .gate_steps import has_asked, new_approval_id, record_failure, record_result, take_up, wait_if_run_is_ending
-from .gated_call import STORE_DOWN, GatedCall
+from .credentials import NO_CONSENT_IN_LIVE, asks_for_credential, without_request
+from .gate_steps import (
+    divert_question,
+    has_asked,
+    record_failure,
+    record_result,
+    run_by_policy,
+    take_up,
+    text_of_failure,
+    wait_if_run_is_ending,
+)
+from .gated_call import STORE_DOWN, GatedCall, new_approval_id
+from .gated_nodes import GATE
+from .inner_calls import name_inner_calls
 from .leased_chat import LeasedChat, call_keys
 from .live_observer import LiveObserver
-from .policy import ApprovalPolicy
+from .long_running import STILL_AT_WORK, has_ended, has_ref, open_work
+from .policy import ApprovalPolicy, ApprovalRequest, Verdict
+from .questions import REQUIRES_CONFIRMATION, name_questions
+from .remote_calls import made_in, questions_in, take_results, without_question
 from .seals import seal_as_recorded
 from .unanswerable import (
-    refuse_in_node,
     refuse_question_without_client,
+    refuse_task,
     refuse_without_client,
     withdraw_question,
     without_node_question,
 )
-from .waiting import current_live_chat
+from .waiting import begins, current_chat, is_delegated, nested_in
 
 logger = logging.getLogger(__name__)
 
 
 class ApprovalGate(BasePlugin):
     def __init__(self, store: Store, policy: ApprovalPolicy, lease_s: float) -> None:
-        super().__init__(name="adk_stream_approvals")
+        super().__init__(name=GATE)
         self._store = store
         self._lease_s = lease_s
         self._policy = policy
@@ -65,8 +82,9 @@ class ApprovalGate(BasePlugin):
     def go_live(self, lease: Lease, live_observer: LiveObserver) -> None:
         """The run of this chat is a live one. Call this in the task of the run: agents that run as tools inherit its
         context, and find the chat there."""
-        self._leased[lease.chat].live_observer = live_observer
-        current_live_chat.set(self._leased[lease.chat])
+        leased = self._leased[lease.chat]
+        leased.observer = leased.live_observer = live_observer
+        current_chat.set(leased)
 
     def end_run(self, lease: Lease) -> None:
         leased = self._leased.get(lease.chat)
@@ -91,9 +109,6 @@ class ApprovalGate(BasePlugin):
             leased.call_ids.new_model_call(callback_context.agent_name, callback_context.branch)
 
     async def after_model_callback(self, *, callback_context: CallbackContext, llm_response: LlmResponse) -> None:
-        content = llm_response.content
-        if content is None or not any(part.function_call is not None for part in content.parts or ()):
-            return
         leased, session = self._leased_chat_of(callback_context.session), callback_context.session
         if leased is not None:
             speaker = callback_context.agent_name, callback_context.branch
@@ -106,21 +121,49 @@ class ApprovalGate(BasePlugin):
             return None
         if asks_for_confirmation(event):
             return without_node_question(event)
+        for key, question in questions_in(event):
+            await self._ask_for_remote(event, key, question, leased)
+        await take_results(event, self._store, leased)
+        name_questions(event, leased.records)
+        name_inner_calls(event, leased)
         if leased.live_observer is not None:
+            if asks_for_credential(event):
+                return without_request(event)
             leased.live_observer.route(event, session)
         elif event.error_code == ABORTED:
             seal_as_recorded(event, session.events, leased.records)
         return None
 
+    async def _ask_for_remote(
+        self, event: Event, key: CallKey, question: types.FunctionCall, leased: LeasedChat
+    ) -> None:
+        """A remote agent asks: record it before anybody sees it."""
+        if key in leased.records:
+            return  # ADK relays a question twice
+        original = as_dict(as_dict(question.args).get("originalFunctionCall"))
+        call = GatedCall(
+            store=self._store,
+            policy=self._policy,
+            lease_s=self._lease_s,
+            leased=leased,
+            key=key,
+            tool=BaseTool(name=str(original.get("name")), description=""),
+            arguments=as_dict(original.get("args")),
+        )
+        refusal = await call.ask_for_remote(question, made_in(event))
+        if refusal is not None:
+            logger.error("a remote agent's question was not asked: %s", refusal)
+            without_question(event, question)
+
     def _call_of(self, tool: BaseTool, tool_context: ToolContext) -> GatedCall | None:
         """None for a call in a chat that this process does not run: nobody could be asked there. Agents that run as
-        tools have sessions of their own; in live mode their calls belong to the outer chat."""
+        tools have sessions of their own; their calls belong to the outer chat."""
         known = self._calls.get(tool_context)
         if known is not None:
             return known
         chat, key = call_keys(tool_context)
         leased = self._leased.get(chat)
-        if leased is None and (outer := current_live_chat.get()) is not None and self._leased.get(outer.key) is outer:
+        if leased is None and (outer := current_chat.get()) is not None and self._leased.get(outer.key) is outer:
             leased = outer
         if leased is None:
             return None
@@ -132,7 +175,8 @@ class ApprovalGate(BasePlugin):
             key=key,
             tool=tool,
             arguments={},
-            is_nested=chat != leased.key,
+            nested_in=nested_in(leased, tool_context),
+            is_delegated=leased.live_observer is not None and is_delegated(tool_context),
         )
         self._calls[tool_context] = call
         return call
@@ -144,11 +188,10 @@ class ApprovalGate(BasePlugin):
     ) -> dict[str, Any] | None:
         call = self._call_of(tool, tool_context)
         if call is None:
-            return refuse_without_client(tool, tool_context)
-        refusal = await refuse_in_node(tool, tool_args, tool_context)
-        if refusal is not None:
-            return refusal
+            verdict = await self._verdict(tool, tool_args, tool_context)
+            return refuse_without_client(tool, tool_context, is_asked=verdict not in (None, "nobody"))
         call.arguments = copy.deepcopy(tool_args)
+        divert_question(call, tool_context)
         await wait_if_run_is_ending(call.leased)
         try:
             instead = await self._before(call, tool_args, tool_context)
@@ -156,6 +199,8 @@ class ApprovalGate(BasePlugin):
             logger.error("the store is down: call %s was not run", call.key.call_id)
             return {"error": STORE_DOWN}
         if instead is None:
+            if not call.waits_inside:
+                begins(call)
             call.leased.begin(call.key)
             live_gate.notify_begun(call, tool_context)
         return instead
@@ -163,22 +208,54 @@ class ApprovalGate(BasePlugin):
     async def _before(
         self, call: GatedCall, tool_args: dict[str, Any], tool_context: ToolContext
     ) -> dict[str, Any] | None:
+        if tool_context.tool_confirmation is not None and not isinstance(call.tool, ClientTool):
+            return await take_up(call, tool_args, tool_context)
+        call.verdict = await self._verdict(call.tool, call.arguments, tool_context)
         if isinstance(call.tool, ClientTool):
             return await self._open_browser_call(call, call.tool, tool_context)
-        if tool_context.tool_confirmation is not None:
-            return await take_up(call, tool_args, tool_context)
-        if call.leased.live_observer is not None:
+        if call.waits_inside:
             return await live_gate.ask_if_needed(call, tool_args, tool_context)
-        return None  # in request mode ADK asks if the tool requires it, or else runs it
+        if call.verdict is None:
+            return None  # in request mode ADK asks if the tool requires it, or else runs it
+        if call.verdict != "nobody":
+            tool_context.request_confirmation()
+            tool_context.actions.skip_summarization = True
+            return {"error": REQUIRES_CONFIRMATION}
+        is_required = await call.tool.check_require_confirmation(tool_args, tool_context) is True
+        return await run_by_policy(call, tool_args, tool_context) if is_required else None
+
+    async def _verdict(self, tool: BaseTool, arguments: dict[str, Any], tool_context: ToolContext) -> Verdict | None:
+        """What the policy says about a call; None if nobody asks it, as for ADK's own control flow."""
+        agent = tool_context._invocation_context.agent  # pyright: ignore[reportPrivateUsage]
+        is_control_flow = isinstance(agent, LlmAgent) and tool.name in control_flow_of(agent)
+        if self._policy.decide is None or is_control_flow or type(tool) is BaseTool:
+            return None
+        return await self._policy.verdict(
+            ApprovalRequest(
+                user=tool_context.session.user_id,
+                tool=tool.name,
+                arguments=copy.deepcopy(arguments),
+                agent=tool_context.agent_name,
+                state=tool_context.state.to_dict(),
+            )
+        )
 
     async def _open_browser_call(
         self, call: GatedCall, tool: ClientTool, tool_context: ToolContext
     ) -> dict[str, Any] | None:
-        needs_approval = await tool.needs_approval(call.arguments, tool_context)
+        try:
+            needs_approval = await tool.needs_approval(call.arguments, tool_context)
+        except Exception as error:
+            if call.leased.live_observer is None:
+                raise
+            # In live mode the error would end the whole session, or leave the model without a response.
+            logger.error("whether %s needs an approval cannot be said: %s", tool.name, type(error).__qualname__)
+            return {"error": text_of_failure(tool)}
+        needs_approval = needs_approval or call.verdict not in (None, "nobody")
         refusal = await call.open_for_browser(tool, approval_id=new_approval_id() if needs_approval else None)
         if refusal is not None:
             return {"error": refusal}
-        if call.leased.live_observer is None:
+        if not call.waits_inside:
             return None
         return await live_gate.wait_for_output(call, tool_context)
 
@@ -190,15 +267,22 @@ class ApprovalGate(BasePlugin):
         call = self._call_of(tool, tool_context)
         if call is None:
             return refuse_question_without_client(tool_context)
+        if call.diverted is not None:
+            requested = tool_context.actions.requested_tool_confirmations
+            requested[call.key.call_id], call.diverted = call.diverted, None
         try:
             replaced = await self._after(call, tool_args, tool_context, result)
         except BaseException:
             call.leased.end(call.key)
             raise
         response = result if replaced is None else replaced
+        if tool.is_long_running and response and has_ref(tool_context):
+            await open_work(call)
         is_left = tool.is_long_running and not response
         call.leased.end(call.key, has_result=not is_left)
-        observer = call.leased.live_observer
+        if call.nested_in is not None:
+            call.leased.store_result(call.key)
+        observer = call.leased.observer
         if observer is not None and not is_left and observer.settled(call.key, response):
             raise asyncio.CancelledError  # the model that called the tool is gone
         return replaced
@@ -209,25 +293,47 @@ class ApprovalGate(BasePlugin):
         if call.is_started:
             return await record_result(call, tool_context, result)
         observer = call.leased.live_observer
+        if observer is not None and tool_context.actions.requested_auth_configs.pop(call.key.call_id, None) is not None:
+            return {"error": NO_CONSENT_IN_LIVE}  # ADK asks nobody in live mode
+        if observer is not None and (refused := refuse_task(call.tool, result)) is not None:
+            return refused
         if has_asked(call, tool_context):
+            if call.verdict == "nobody":
+                return await live_gate.run_again(call, tool_args, tool_context)
             refusal = await self._ask(call, tool_context)
             if refusal is not None:
                 withdraw_question(tool_context)
                 return {"error": refusal}
-            return await live_gate.run_again(call, tool_args, tool_context) if observer is not None else None
+            return await live_gate.run_again(call, tool_args, tool_context) if call.waits_inside else None
         if call.tool.is_long_running and not result and not isinstance(call.tool, ClientTool):
+            if has_ref(tool_context) and await has_ended(call):
+                return dict(STILL_AT_WORK)  # the end of the work follows
             refusal = await call.leave_to_client()
             if refusal is not None:
                 return {"error": refusal}
+            if call.nested_in is not None:
+                return await live_gate.wait_for_output(call, tool_context)
             if observer is not None:
                 observer.left(call.key)
         return None
+
+    async def fail(self, tool: BaseTool, tool_context: ToolContext, text: str) -> dict[str, Any]:
+        """A call that has begun turns out to be another one than was shown."""
+        call = self._call_of(tool, tool_context)
+        if call is None:
+            return {"error": text}
+        response = await call.fail(text, {}) or {"error": text}
+        call.leased.end(call.key)
+        call.leased.store_result(call.key)
+        if call.leased.observer is not None:
+            call.leased.observer.settled(call.key, response)
+        return response
 
     async def _ask(self, call: GatedCall, tool_context: ToolContext) -> str | None:
         """ADK is about to ask for this call: record it first. Returns why nobody can be asked, or None."""
         requested = tool_context.actions.requested_tool_confirmations[call.key.call_id]
         requested.hint = self._policy.hint(call.tool.name, call.arguments) or requested.hint
-        approval_id = new_approval_id() if call.leased.live_observer is not None else None
+        approval_id = new_approval_id() if call.waits_inside else None
         return await call.ask(hint=requested.hint, payload=requested.payload, approval_id=approval_id)
 
     async def on_tool_error_callback(

@@ -2,10 +2,10 @@
 
 import asyncio
 import logging
-import uuid
 from typing import Any
 
 from google.adk.tools import BaseTool, ToolContext
+from google.adk.tools.tool_confirmation import ToolConfirmation
 
 from ...protocol.call_record import State
 from .gated_call import GatedCall
@@ -18,13 +18,20 @@ _ASKS_AGAIN = "This call was not completed: a tool cannot ask for approval a sec
 _NO_RESULT = "This call was run, and gave no result."
 
 
-def new_approval_id() -> str:
-    return f"adk-{uuid.uuid4()}"
-
-
 def has_asked(call: GatedCall, tool_context: ToolContext) -> bool:
     """Whether the tool has asked ADK for an approval of this call."""
     return call.key.call_id in tool_context.actions.requested_tool_confirmations
+
+
+def divert_question(call: GatedCall, tool_context: ToolContext) -> None:
+    """A tool in a workflow's node may ask by itself. ADK would ask the user at once, and not the gate first."""
+    if tool_context.node is None:
+        return
+
+    def request_confirmation(*, hint: str | None = None, payload: Any = None) -> None:
+        call.diverted = ToolConfirmation(hint=hint or "", payload=payload)
+
+    tool_context.request_confirmation = request_confirmation
 
 
 async def wait_if_run_is_ending(leased: LeasedChat) -> None:
@@ -38,8 +45,22 @@ async def take_up(call: GatedCall, arguments: dict[str, Any], tool_context: Tool
     """None if the call may run now, or the response that ADK gets instead."""
     instead = await call.take_up(arguments)
     record = call.record
-    if instead is not None and record is not None and record.state in (State.DONE, State.FAILED):
+    if record is not None and record.state in (State.DONE, State.FAILED):
         tool_context.state.update(record.result["state"])
+    return instead
+
+
+async def run_by_policy(
+    call: GatedCall, arguments: dict[str, Any], tool_context: ToolContext, payload: Any = None
+) -> dict[str, Any] | None:
+    """The policy asks nobody about a call that would have been asked about. None if it may run now, as if somebody had
+    confirmed it, or the response that ADK gets instead."""
+    refusal = await call.approve_by_policy()
+    if refusal is not None:
+        return {"error": refusal}
+    instead = await take_up(call, arguments, tool_context)
+    if instead is None:
+        tool_context.tool_confirmation = ToolConfirmation(confirmed=True, payload=payload)
     return instead
 
 
@@ -49,8 +70,7 @@ async def record_result(call: GatedCall, tool_context: ToolContext, result: Any)
     if has_asked(call, tool_context):
         withdraw_question(tool_context)
         return await call.fail(_ASKS_AGAIN, state) or {"error": _ASKS_AGAIN}
-    is_live = call.leased.live_observer is not None
-    if is_live and call.tool.is_long_running and not result:  # ADK would give the model no response
+    if call.waits_inside and call.tool.is_long_running and not result:  # ADK would give the model no response
         return await call.fail(_NO_RESULT, state) or {"error": _NO_RESULT}
     return await call.finish(result, state)
 
@@ -67,12 +87,22 @@ async def record_failure(call: GatedCall, error: BaseException) -> dict[str, Any
                 instead = await call.fail(text_of_failure(call.tool), {})
     finally:
         call.leased.end(call.key)
-    is_unknown = type(call.tool) is BaseTool  # of a call that names no tool; ADK tells the model which tools exist
-    if call.leased.live_observer is None or is_unknown or is_cancelled:
+    observer = call.leased.live_observer
+    if observer is None or is_cancelled:
         return instead
+    if type(call.tool) is BaseTool:  # of a call that names no tool: ADK has no more callbacks for it
+        response = {"error": _no_such_tool(call.tool, error)}
+        observer.settled(call.key, response)
+        return response
     # In live mode the error would end the whole session, or leave the model without a response.
     logger.error("tool %s failed in a live session: %s", call.tool.name, type(error).__qualname__)
     return instead or {"error": text_of_failure(call.tool)}
+
+
+def _no_such_tool(tool: BaseTool, error: BaseException) -> str:
+    """ADK's own text for developers names the tools that exist."""
+    known = str(error).partition("Available tools: ")[2].partition("\n")[0]
+    return f"There is no tool {tool.name}. The tools you can call are: {known or 'none'}."
 
 
 def text_of_failure(tool: BaseTool) -> str:

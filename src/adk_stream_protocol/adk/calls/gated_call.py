@@ -6,24 +6,31 @@ has begun is done, so that both are the same whenever a run is stopped.
 
 import asyncio
 import logging
+import uuid
 from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
 import msgspec
 from google.adk.tools import BaseTool
+from google.adk.tools.tool_confirmation import ToolConfirmation
+from google.genai.types import FunctionCall
 
 from ...errors import StoreUnavailable
 from ...protocol import call_record
+from ...protocol.approval_chain import BY_POLICY
 from ...protocol.call_record import CallKey, CallRecord, NotAllowed, State
 from ...protocol.chunks import encode_json
 from ...protocol.digest import cannot_be_shown, digest_of_call, has_large_integer
 from ...protocol.nul import without_nul
 from ...store.base import Step, Store, advance
+from ..event_parts import REQUEST_INPUT, as_dict
 from .client_tools import ClientTool
+from .input_requests import schema_of_answer
 from .leased_chat import LeasedChat
+from .live_observer import NestedCall
 from .outcomes import OUTCOME_UNKNOWN, ended_response
-from .policy import ApprovalPolicy
+from .policy import ApprovalPolicy, Verdict
 
 logger = logging.getLogger(__name__)
 
@@ -32,12 +39,18 @@ STORE_DOWN = "This call was not run: approvals cannot be recorded right now."
 _ELSEWHERE = "This call was not run: another run has taken it up."
 _ID_USED_BEFORE = "This call was not run: an earlier call of this turn has its id."
 _STOPPED = "This call was not run: it was stopped before it began."
-_TOO_LARGE = "This call was not run: a browser cannot hold an integer beyond 2^53 exactly. Send it as a string."
+_TOO_LARGE = "This call was not run: a browser cannot read an integer above 2^53 exactly. Send it as a string."
 
 _RETRIES_S = (0.05, 0.2, 0.5, 1.0, 2.0)
 """Pauses between attempts to write a result: the tool has run, and a database that fails over is back in seconds."""
 
+_APPROVED_BY_POLICY: dict[str, Any] = {"state": State.APPROVED, "approved": True, "decided_by": BY_POLICY}
+
 _T = TypeVar("_T")
+
+
+def new_approval_id() -> str:
+    return f"adk-{uuid.uuid4()}"
 
 
 async def to_its_end(work: Coroutine[Any, Any, _T]) -> _T:
@@ -52,6 +65,14 @@ async def to_its_end(work: Coroutine[Any, Any, _T]) -> _T:
 
 @dataclass(eq=False, kw_only=True)
 class GatedCall:
+    """
+    | About | Attributes |
+    |---|---|
+    | where it is made | `store`, `policy`, `lease_s`, `leased`, `nested_in`, `is_delegated` |
+    | the call | `key`, `tool`, `arguments` |
+    | how far it is | `verdict`, `diverted`, `is_started` |
+    """
+
     store: Store
     policy: ApprovalPolicy
     lease_s: float
@@ -60,9 +81,20 @@ class GatedCall:
     tool: BaseTool
     arguments: dict[str, Any]
     """As the model gave them and the person sees them. Callbacks after the gate may change what the tool gets."""
-    is_nested: bool = False
-    """It is made by an agent that runs as a tool."""
+    nested_in: NestedCall | None = None
+    """Where it is made, if the chat's own session has no event of it."""
+    is_delegated: bool = False
+    """An agent that works on a call of a live session has made it. ADK cannot come back to that agent later."""
     is_started: bool = False
+    diverted: ToolConfirmation | None = None
+    """What its tool has asked by itself, in a workflow's node, and the gate has not seen yet."""
+    verdict: Verdict | None = None
+    """What the application's policy says about it; None if there is no policy."""
+
+    @property
+    def waits_inside(self) -> bool:
+        """Whether it waits for answers inside ADK. ADK comes back to the others by itself."""
+        return self.nested_in is not None or self.leased.live_observer is not None
 
     @property
     def record(self) -> CallRecord | None:
@@ -72,45 +104,64 @@ class GatedCall:
 
     async def ask(self, *, hint: str | None, payload: Any = None, approval_id: str | None) -> str | None:
         """Record that a person is asked. Returns why nobody can be asked, or None. `approval_id`: of our own question,
-        in live mode; None in request mode, where ADK asks."""
+        if the call waits inside ADK; None where ADK asks."""
         return await self._add(
             executor="server",
-            state=State.PENDING,
-            person_s=self.policy.deadline_s,
             approval_id=approval_id,
-            hint=self.policy.hint(self.tool.name, self.arguments) or hint,
+            question_id=new_approval_id() if approval_id is None else None,
             asked_payload=payload,
+            **self._question(hint),
         )
+
+    async def ask_for_remote(self, question: FunctionCall, made_in: dict[str, Any]) -> str | None:
+        """Record that a remote agent asks, under its own id. Returns why nobody can be asked, or None."""
+        asked = as_dict(as_dict(question.args).get("toolConfirmation"))
+        about = {"asked_payload": asked.get("payload"), "question_id": question.id, "made_in": made_in}
+        return await self._add(executor="server", approval_id=None, **about, **self._question(asked.get("hint")))
+
+    async def approve_by_policy(self) -> str | None:
+        """Record that the policy asks nobody. Returns why the call cannot run, or None."""
+        return await self._add(executor="server", approval_id=new_approval_id(), **_APPROVED_BY_POLICY)
+
+    def _question(self, hint: str | None = None) -> dict[str, Any]:
+        """Who is asked, how long they have, and what they read."""
+        name = self.tool.name
+        about: dict[str, Any] = {"state": State.PENDING, "person_s": self.policy.deadline_s}
+        if isinstance(self.verdict, tuple):
+            about = {"state": State.IN_CHAIN, "chain": self.verdict, "person_s": self.verdict[0].deadline_s}
+        schema = self.policy.edits.get(name)
+        return {
+            **about,
+            "hint": self.policy.hint(name, self.arguments) or hint,
+            "card": self.policy.card(name, self.arguments),
+            "edits": None if schema is None else dict(schema),
+        }
 
     async def open_for_browser(self, tool: ClientTool, *, approval_id: str | None) -> str | None:
         """Record that the browser is to run it, after a person's approval if there is an `approval_id`. Returns why it
         cannot, or None."""
         if has_large_integer(self.arguments):
             return _TOO_LARGE
-        if approval_id is None:
-            return await self._add(
-                executor="browser",
-                state=State.APPROVED,
-                browser_s=self.policy.browser_deadline_s,
-                output_schema=tool.output_schema,
-            )
-        return await self._add(
-            executor="browser",
-            state=State.PENDING,
-            person_s=self.policy.deadline_s,
-            approval_id=approval_id,
-            hint=self.policy.hint(tool.name, self.arguments),
-            output_schema=tool.output_schema,
-        )
+        about: dict[str, Any] = {"executor": "browser", "output_schema": tool.output_schema}
+        if approval_id is not None and self.verdict == "nobody":
+            about |= {"approval_id": approval_id, **_APPROVED_BY_POLICY}
+        elif approval_id is not None:
+            return await self._add(**about, approval_id=approval_id, **self._question())
+        about.setdefault("state", State.APPROVED)
+        return await self._add(**about, browser_s=self.policy.browser_deadline_s)
 
     async def leave_to_client(self) -> str | None:
         """Record a long-running call of ADK's, which somebody else answers. That may take days, so there is no
         deadline."""
-        return await self._add(executor="browser", state=State.APPROVED)
+        is_question = self.tool.name == REQUEST_INPUT
+        schema = schema_of_answer(self.arguments, by_model=True) if is_question else None
+        return await self._add(executor="browser", state=State.APPROVED, output_schema=schema)
 
     async def _add(self, *, person_s: float | None = None, browser_s: float | None = None, **about: Any) -> str | None:
         """`person_s`, `browser_s`: how long the person or the browser has to answer."""
-        reason = cannot_be_shown(self.arguments) or cannot_be_shown(about.get("asked_payload"))
+        about.setdefault("made_in", self._made_in())
+        shown = [about.get("asked_payload"), about.get("card")]
+        reason = cannot_be_shown(self.arguments) or cannot_be_shown(shown)
         if reason is not None:
             return f"This call was not run: {reason}."
         try:
@@ -121,11 +172,13 @@ class GatedCall:
                 tool=self.tool.name,
                 arguments=self.arguments,
                 asked_at=now,
+                decided_at=now if about.get("decided_by") else None,
                 deadline=None if person_s is None else now + person_s,
                 browser_deadline=None if browser_s is None else now + browser_s,
-                message_id=self.leased.message_id,
+                message_id=self._message_id(),
                 prepared=self.leased.prepared,
-                is_nested=self.is_nested or None,
+                sdk_version=self.leased.sdk_version,
+                is_nested=True if self.nested_in is not None else None,
                 delivered=False,
                 **about,
             )
@@ -134,12 +187,26 @@ class GatedCall:
             logger.error("the store is down: call %s of chat %s was not run", self.key.call_id, self.leased.key.chat_id)
             return STORE_DOWN
 
+    def _message_id(self) -> str | None:
+        if self.nested_in is None or self.leased.observer is None:
+            return self.leased.message_id
+        return self.leased.observer.message_id_of(self.nested_in.outer)
+
+    def _made_in(self) -> dict[str, Any] | None:
+        if self.nested_in is None:
+            return {"delegated": True} if self.is_delegated else None
+        outer = self.nested_in.outer
+        about = {"agent": self.nested_in.agent, "outer": outer.call_id if outer is not None else None}
+        return {**about, "outlives": self.tool.is_long_running}
+
     async def _write_new(self, record: CallRecord) -> str | None:
         if not await self.store.add(record):
             return _ID_USED_BEFORE
         self.leased.records[self.key] = record
         if record.executor == "server" and record.approval_id is None:
             self.leased.unasked.add(self.key)
+        if not record.is_decided:
+            self.leased.on_asked(record)
         return None
 
     # -- the run ------------------------------------------------------------------------------------------------------
@@ -148,10 +215,10 @@ class GatedCall:
         """Somebody has confirmed the call to ADK. None if it may run now, or the response that ADK gets instead. Only
         the record counts, not the confirmation."""
         record = self.record
-        if record is None or record.state is State.PENDING or record.lacks_result:  # another worker may have changed it
+        if record is None or not record.is_decided or record.lacks_result:  # another worker may have changed it
             record = await self._read_again()
         digest = digest_of_call(self.tool.name, arguments)
-        if record is None or record.digest != digest or record.state is State.PENDING:
+        if record is None or record.digest != digest or not record.is_decided:
             return {"error": NOT_APPROVED}
         if record.is_final:
             return ended_response(record)

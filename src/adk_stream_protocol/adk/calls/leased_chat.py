@@ -1,23 +1,30 @@
 """What this process knows of a chat while it holds the chat's lease. The gate and the run share it."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 from google.adk.sessions import Session
 from google.adk.tools import ToolContext
 
 from ...protocol.call_record import CallKey, CallRecord, ChatKey, State
+from ...protocol.chunks import SdkVersion
 from ...store.base import Lease, Snapshot
 from ..title import title_of
 from .call_ids import CallIds
-from .live_observer import LiveObserver
+from .live_observer import LiveObserver, WaitObserver
+
+InnerStep = Literal["call", "answer", "result"]
 
 
 async def _ignore_user_message(_: Session) -> None:
     """For runs that need no notice of it."""
+
+
+def announce_nothing(_: CallRecord) -> None:
+    """For chats whose application does not want to know."""
 
 
 @dataclass(eq=False)
@@ -27,9 +34,10 @@ class LeasedChat:
     | About | Attributes |
     |---|---|
     | the lease, and what the store has | `lease`, `records`, `now`, `delivered` |
-    | the run | `prepared`, `message_id`, `live_observer`, `on_user_message`, `begun` |
-    | calls and questions | `call_ids`, `unasked`, `questions`, `withdrawn` |
-    | tools that run | `at_work`, `unstored` |
+    | the run | `prepared`, `sdk_version`, `message_id`, `observer`, `live_observer`, `begun` |
+    | what is called | `on_user_message`, `on_asked` |
+    | calls and questions | `call_ids`, `unasked`, `questions`, `withdrawn`, `unplaced` |
+    | tools that run | `at_work`, `held`, `unstored`, `_changed` |
     | how the run ends | `begins_nothing`, `is_lost`, `leaves_calls` |
     """
 
@@ -45,12 +53,18 @@ class LeasedChat:
     prepared: Any = None
     """What the application's `prepare` chose for this run. It is recorded with each call, for the run that goes on with
     the call later."""
+    sdk_version: SdkVersion | None = None
+    """The version of the client that the run is for. It is recorded with each call, too."""
     message_id: str | None = None
     """The assistant's message that this run writes."""
+    observer: WaitObserver | None = None
+    """The run in which calls may wait inside ADK."""
     live_observer: LiveObserver | None = None
     """The live run that the gate notifies. None in request mode."""
     on_user_message: Callable[[Session], Awaitable[None]] = _ignore_user_message
     """Called with ADK's session before ADK stores the user's message in it."""
+    on_asked: Callable[[CallRecord], None] = announce_nothing
+    """Called when a call waits for somebody's decision, after it is recorded."""
     begun: Session | None = None
     """ADK's session, if the chat's title is to be made from it when this run ends."""
 
@@ -63,8 +77,13 @@ class LeasedChat:
     withdrawn: set[str] = field(default_factory=set[str])
     """Ids of calls that the live model took back. It may do so before the gate has seen the call."""
 
+    unplaced: list[tuple[InnerStep, CallKey]] = field(default_factory=list[tuple[InnerStep, CallKey]])
+    """What was told of nested calls, in this order, since ADK stored an event: see `inner_calls.py`."""
+
     at_work: set[CallKey] = field(default_factory=set[CallKey])
     """Tools that have begun, and have not ended."""
+    held: frozenset[CallKey] = frozenset()
+    """Those of them that do nothing but wait for the answer to a call that is made in them."""
     unstored: set[CallKey] = field(default_factory=set[CallKey])
     """Tools that have begun, and whose results are not in the session yet."""
     _changed: asyncio.Event = field(default_factory=asyncio.Event)
@@ -104,6 +123,10 @@ class LeasedChat:
             self.unstored.discard(call)
         self._changed.set()
 
+    def note_answers(self, calls: Iterable[CallKey]) -> None:
+        """The message goes on with the answers to these nested calls."""
+        self.unplaced.extend(("answer", call) for call in calls)
+
     def lose_calls(self) -> None:
         """The run is over. The outcome of calls that have begun and not ended is unknown."""
         self.at_work.clear()
@@ -114,7 +137,7 @@ class LeasedChat:
                 self.records[call] = msgspec.structs.replace(record, state=State.UNKNOWN)
 
     def store_result(self, call: CallKey) -> None:
-        """The call's result is in the session now."""
+        """The call's result is in the session now, or the session has no place for it."""
         self.unstored.discard(call)
         if call in self.records:
             self.delivered.add(call)
@@ -123,8 +146,8 @@ class LeasedChat:
     async def until_tools_end(self, longest_s: float) -> None:
         """Wait for the tools that have begun, and then a moment until their results are in the session. That can take
         for ever: ADK stores the results of one message together, and a call that may not begin any more gives none."""
-        await self._until(lambda: not self.at_work, longest_s)
-        await self._until(lambda: not self.unstored, min(longest_s, _STORING_S))
+        await self._until(lambda: self.at_work <= self.held, longest_s)
+        await self._until(lambda: self.unstored <= self.held, min(longest_s, _STORING_S))
 
     async def _until(self, is_so: Callable[[], bool], longest_s: float) -> None:
         try:

@@ -1,33 +1,47 @@
-"""How the gate gets answers in live mode: the call waits inside ADK, and runs as soon as it has its answer.
+"""How the gate gets answers in live mode, and to nested calls in both: the call waits inside ADK, and runs as soon as
+it has its answer.
 
 ADK would refuse a call that needs a confirmation, and never come back to it.
 """
 
 import asyncio
-import inspect
-from typing import Any
+from typing import Any, cast
 
 from google.adk.tools import ToolContext
 from google.adk.tools.tool_confirmation import ToolConfirmation
 
 from ...errors import StoreUnavailable
-from .gate_steps import new_approval_id, record_failure, record_result, take_up, text_of_failure, wait_if_run_is_ending
-from .gated_call import NOT_APPROVED, STORE_DOWN, GatedCall
+from .gate_steps import (
+    record_failure,
+    record_result,
+    run_by_policy,
+    take_up,
+    text_of_failure,
+    wait_if_run_is_ending,
+)
+from .gated_call import NOT_APPROVED, STORE_DOWN, GatedCall, new_approval_id
+from .live_observer import LiveObserver
 from .outcomes import as_response, ended_response
 from .unanswerable import withdraw_question
-from .waiting import is_own, outer_call, runs_beside, wait_for_answer
+from .waiting import begins, is_own, runs_beside, wait_for_answer
 
 
 async def ask_if_needed(call: GatedCall, arguments: dict[str, Any], tool_context: ToolContext) -> dict[str, Any] | None:
-    """Before a tool runs: ask the person if the tool requires it, and wait. None if the tool may run now, as if ADK had
-    confirmed it, or the response that ADK gets instead."""
+    """Before a tool runs: ask the person if the tool or the policy requires it, and wait. None if the tool may run now,
+    as if ADK had confirmed it, or the response that ADK gets instead."""
     try:
-        is_asked = await call.tool.check_require_confirmation(arguments, tool_context) is True
+        is_required = await call.tool.check_require_confirmation(arguments, tool_context) is True
     except Exception:
-        return None  # ADK asks the tool again, and treats its failure
-    if not is_asked:
-        if is_own(call.leased, tool_context):
-            outer_call.set(call.key)
+        if call.verdict in (None, "nobody"):
+            return None  # ADK asks the tool again, and treats its failure
+        is_required = True
+    if is_required and call.verdict == "nobody":
+        refusal = await run_by_policy(call, arguments, tool_context)
+        if refusal is None:
+            begins(call)
+        return refusal
+    if call.verdict == "nobody" or (call.verdict is None and not is_required):
+        begins(call)
         return None
     refusal = await call.ask(hint=None, approval_id=new_approval_id())
     if refusal is not None:
@@ -41,8 +55,7 @@ def notify_begun(call: GatedCall, tool_context: ToolContext) -> None:
     observer = call.leased.live_observer
     if observer is None:
         return
-    streams = inspect.isasyncgenfunction(getattr(call.tool, "func", None))
-    task = asyncio.current_task() if runs_beside(call.tool) and not streams else None
+    task = asyncio.current_task() if runs_beside(call.tool) else None
     if task is not None and is_own(call.leased, tool_context):
         context = tool_context._invocation_context  # pyright: ignore[reportPrivateUsage]
         (context._active_background_tools or {}).pop(call.key.call_id, None)  # pyright: ignore[reportPrivateUsage]
@@ -50,10 +63,15 @@ def notify_begun(call: GatedCall, tool_context: ToolContext) -> None:
 
 
 async def run_again(call: GatedCall, tool_args: dict[str, Any], tool_context: ToolContext) -> dict[str, Any]:
-    """After a tool has asked for approval itself: wait for the person, and run the tool again, since ADK will not."""
+    """After a tool has asked for approval itself: wait for the person, unless the policy asks nobody, and run the tool
+    again, since ADK will not."""
+    payload = tool_context.actions.requested_tool_confirmations[tool_context.function_call_id or ""].payload
     withdraw_question(tool_context)
     try:
-        refusal = await _take_up_when_approved(call, tool_context)
+        if call.verdict == "nobody":
+            refusal = await run_by_policy(call, tool_args, tool_context, payload)
+        else:
+            refusal = await _take_up_when_approved(call, tool_context)
         if refusal is not None:
             return refusal
         notify_begun(call, tool_context)
@@ -79,10 +97,14 @@ async def _take_up_when_approved(call: GatedCall, tool_context: ToolContext) -> 
     decided = await wait_for_answer(call, tool_context)
     if decided is None:
         return {"error": NOT_APPROVED}
-    await wait_if_run_is_ending(call.leased)
-    refusal = await take_up(call, call.arguments, tool_context)
+    try:
+        await wait_if_run_is_ending(call.leased)
+        refusal = await take_up(call, call.arguments, tool_context)
+    except asyncio.CancelledError:  # the agent has handed over meanwhile: what is approved is for another run
+        cast(LiveObserver, call.leased.live_observer).abandoned(call.key)
+        raise
     if refusal is not None:
         return refusal
     tool_context.tool_confirmation = ToolConfirmation(confirmed=True, payload=decided.payload)
-    outer_call.set(call.key)
+    begins(call, is_asked=True)
     return None

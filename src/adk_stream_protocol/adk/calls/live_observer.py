@@ -1,4 +1,4 @@
-"""What the gate notifies a live run of."""
+"""What the gate notifies a run of, where calls wait for their answers inside ADK."""
 
 import asyncio
 from dataclasses import dataclass
@@ -11,27 +11,19 @@ from google.adk.tools import BaseTool
 from ...protocol.call_record import CallKey
 
 
-class LiveObserver(Protocol):
-    """What the gate notifies a live run of. In live mode calls wait for their answers inside ADK, and do not end the
-    run."""
+class WaitObserver(Protocol):
+    """A run in which calls wait for their answers inside ADK, and do not end it: all calls of a live run, and those of
+    a request run that ADK could not come back to."""
 
     is_ending: bool
     """Whether no call may begin any more."""
 
-    def route(self, event: Event, session: Session) -> None:
-        """ADK is about to store and emit an event."""
-        ...
-
-    def began(self, call: CallKey, beside: "asyncio.Task[Any] | None") -> None:
-        """A tool runs. `beside`: its task, if ADK reads from the model meanwhile."""
+    def message_id_of(self, outer: CallKey | None) -> str | None:
+        """The assistant's message that shows a call made inside this one."""
         ...
 
     def waits(self, call: CallKey, tool: BaseTool, nested_in: "NestedCall | None", *, blocks: bool) -> None:
         """A call waits for its answer. `blocks`: ADK does not read from the model meanwhile."""
-        ...
-
-    def left(self, call: CallKey) -> None:
-        """A call is left to the client, and ADK does not wait for its answer."""
         ...
 
     def goes_on(self, call: CallKey) -> None:
@@ -39,7 +31,7 @@ class LiveObserver(Protocol):
         ...
 
     def abandoned(self, call: CallKey) -> None:
-        """ADK has given up a call that waited. It stays pending, for another run."""
+        """ADK has given up a call that waited. It stays pending, for another run; a nested one is refused."""
         ...
 
     def settled(self, call: CallKey, response: Any) -> bool:
@@ -52,10 +44,28 @@ class LiveObserver(Protocol):
         ...
 
 
+class LiveObserver(WaitObserver, Protocol):
+    """What the gate notifies a live run of besides."""
+
+    def route(self, event: Event, session: Session) -> None:
+        """ADK is about to store and emit an event."""
+        ...
+
+    def began(self, call: CallKey, beside: "asyncio.Task[Any] | None") -> None:
+        """A tool runs. `beside`: its task, if ADK reads from the model meanwhile."""
+        ...
+
+    def left(self, call: CallKey) -> None:
+        """A call is left to the client, and ADK does not wait for its answer."""
+        ...
+
+
 @dataclass(frozen=True)
 class NestedCall:
-    """A call made by an agent that runs as a tool. The outer run gets no event of it."""
+    """Where a call is made that the run gets no event of: by an agent that runs as a tool, or in a workflow's node."""
 
-    outer: CallKey
+    outer: CallKey | None
+    """The call of the chat's own session that it is made in, or one that a person was asked about."""
     agent: str
-    arguments: dict[str, Any]
+    above: frozenset[CallKey]
+    """All calls that cannot end before this one."""

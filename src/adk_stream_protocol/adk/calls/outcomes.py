@@ -44,4 +44,5 @@ def refusal_text(record: CallRecord) -> str:
     if record.state is State.UNRECOGNIZED:
         return _UNRECOGNIZED
     reason = f" Reason: {record.reason}" if record.reason else ""
-    return f"This call was not run: the user denied it.{reason}"
+    is_by_owner = record.chain is None or record.decided_by == record.chat.user_id
+    return f"This call was not run: {'the user' if is_by_owner else 'an approver'} denied it.{reason}"

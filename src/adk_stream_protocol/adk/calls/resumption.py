@@ -10,10 +10,12 @@ from google.adk.tools.tool_confirmation import ToolConfirmation
 from google.genai import types
 
 from ...protocol.answers import CONFIRMATION
-from ...protocol.call_record import CallKey, CallRecord, State
+from ...protocol.call_record import CallKey, CallRecord, Records, State
+from ...protocol.tool_parts import STOPPED
 from ..event_parts import REQUEST_INPUT
-from ..session import MessageIds
+from ..session import MessageIds, message_id_of
 from .outcomes import ended_response
+from .questions import REQUIRES_CONFIRMATION
 from .session_calls import SessionCall
 
 
@@ -30,10 +32,11 @@ class Resumption:
 
 
 def plan_resumption(calls: Sequence[SessionCall], ids: MessageIds) -> Resumption:
-    """Confirmations are sent without other parts: ADK hides a message from the model if there is one in it."""
-    groups: dict[tuple[str, str, str | None], list[SessionCall]] = {}
+    """Confirmations and credentials are sent without other parts: ADK hides a message from the model if there is one in
+    it."""
+    groups: dict[tuple[bool, tuple[str, str, str | None]], list[SessionCall]] = {}
     for call in calls:
-        groups.setdefault(call.group, []).append(call)
+        groups.setdefault((call.is_credential, call.group), []).append(call)
     appended: list[Event] = []
     messages: list[types.Content] = []
     answers: list[Event] = []
@@ -51,9 +54,9 @@ def plan_resumption(calls: Sequence[SessionCall], ids: MessageIds) -> Resumption
 
 
 def question_events(calls: Iterable[SessionCall]) -> list[Event]:
-    """The questions of a live session that ended while calls waited. It had no question in ADK's session. Before
-    request mode can go on with such a call, the session needs what request mode would have left there: ADK's question,
-    and a placeholder for the result."""
+    """ADK's questions for calls that waited when a live session ended. A live session asks without events of ADK's. To
+    continue such a call, request mode needs what it would have left in the session itself: ADK's question, and a
+    placeholder for the result."""
     events: list[Event] = []
     for call in calls:
         if call.is_known_to_adk or call.has_result or not call.is_asked:
@@ -83,7 +86,7 @@ def question_events(calls: Iterable[SessionCall]) -> list[Event]:
                 **about,
             )
         )
-        placeholder = _function_response(record.call.call_id, record.tool, {"error": _REQUIRES_CONFIRMATION})
+        placeholder = _function_response(record.call.call_id, record.tool, {"error": REQUIRES_CONFIRMATION})
         events.append(
             Event(
                 content=types.Content(role="user", parts=[placeholder]),
@@ -96,7 +99,27 @@ def question_events(calls: Iterable[SessionCall]) -> list[Event]:
     return events
 
 
-_REQUIRES_CONFIRMATION = "This tool call requires confirmation, please approve or reject."
+def stopped_call_events(events: Iterable[Event], continued: Sequence[SessionCall], records: Records) -> list[Event]:
+    """Results for calls that a live session had not started when it was lost. A live session is one invocation: when
+    ADK resumes it, ADK would run these calls now, in a message that nobody reads any more."""
+    invocations = {call.asked_by.invocation_id for call in continued}
+    messages = {call.message_id for call in continued}
+    others = [event for event in events if event.invocation_id in invocations and not event.partial]
+    answered = {response.id for event in others for response in event.get_function_responses()}
+    stopped: list[Event] = []
+    for event in others:
+        if message_id_of(event) in messages:
+            continue
+        ids = MessageIds(user_message_id=None, message_id=message_id_of(event))
+        for call in event.get_function_calls():
+            key = CallKey(event.invocation_id, call.id or "")
+            is_waiting = call.id in (event.long_running_tool_ids or ()) or key in records
+            if call.id not in answered and not is_waiting:
+                response = _function_response(call.id, call.name or "", {"error": STOPPED})
+                ended = answer_event(event, [response], ids)
+                ended.author = event.author
+                stopped.append(ended)
+    return stopped
 
 
 def answer_event(asked_by: Event, parts: list[types.Part], ids: MessageIds) -> Event:

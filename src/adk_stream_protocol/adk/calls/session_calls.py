@@ -8,9 +8,22 @@ from google.genai import types
 
 from ...loop_share import LoopShare
 from ...protocol.answers import CONFIRMATION, AskedCall
+from ...protocol.call_keys import work_key
 from ...protocol.call_record import CallKey, CallRecord, ChatKey, State
-from ..event_parts import REQUEST_INPUT, ControlFlow, as_dict, is_hidden
+from ..event_parts import (
+    CREDENTIAL,
+    QUESTIONS,
+    REQUEST_INPUT,
+    ControlFlow,
+    as_dict,
+    is_frameworks_own,
+    is_hidden,
+    is_relayed,
+)
 from ..session import Chat, kept_events, message_id_of
+from .credentials import GRANTED, credential_request
+from .input_requests import schema_of_answer
+from .leased_chat import LeasedChat
 
 Events = Iterable[Event]
 
@@ -33,12 +46,18 @@ class SessionCall(AskedCall):
     @property
     def is_undelivered(self) -> bool:
         """Whether its outcome, or the person's decision, is recorded, but not in the session."""
-        return self.record.is_answered and not self.has_result
+        is_lost = self.is_credential and self.record.result in (None, GRANTED)  # what ADK needs was never recorded
+        return self.record.is_answered and not self.has_result and not is_lost
 
     @property
     def group(self) -> tuple[str, str, str | None]:
         """ADK takes answers for one agent on one branch at a time."""
         return self.asked_by.invocation_id, self.asked_by.author, self.asked_by.branch
+
+    @property
+    def is_credential(self) -> bool:
+        """Whether it is ADK's request for a credential: only the application answers it."""
+        return self.record.tool == CREDENTIAL
 
 
 class _Session:
@@ -49,7 +68,9 @@ class _Session:
         self.calls: dict[CallKey, tuple[str, str, Event]] = {}
         self.questions: dict[CallKey, tuple[str, Event]] = {}
         self.inputs: dict[CallKey, types.FunctionCall] = {}
+        self.credentials: dict[CallKey, types.FunctionCall] = {}
         self.results: set[CallKey] = set()
+        self.ends: set[CallKey] = set()  # of long-running calls: their results that no tool has returned
         self._counts: dict[tuple[str, str], int] = {}
 
     def read(self, event: Event) -> None:
@@ -57,7 +78,10 @@ class _Session:
             self._read_call(event, call)
         for response in event.get_function_responses():
             if response.id not in event.actions.requested_tool_confirmations:
-                self.results.add(CallKey(event.invocation_id, response.id or ""))
+                key = CallKey(event.invocation_id, response.id or "")
+                self.results.add(key)
+                if event.author == "user":
+                    self.ends.add(key)
 
     def _read_call(self, event: Event, call: types.FunctionCall) -> None:
         call_id, name = call.id or "", call.name or ""
@@ -73,27 +97,43 @@ class _Session:
         key = CallKey(event.invocation_id, call_id)
         # If two calls of a turn have one id, the record is that of the first.
         self.calls.setdefault(key, (call_id if count == 1 else f"{call_id}-{count}", message_id, event))
-        if name == REQUEST_INPUT:
+        is_left = is_relayed(event) and call_id in (event.long_running_tool_ids or ())
+        if name == REQUEST_INPUT or (is_left and name not in QUESTIONS):
             self.inputs[key] = call
+        elif name == CREDENTIAL:
+            self.credentials[key] = call
 
 
-async def calls_made(events: list[Event]) -> frozenset[CallKey]:
-    """The keys of all calls in these events, without those that a rewind removed."""
+async def calls_made(events: list[Event]) -> set[CallKey]:
+    """The keys of all calls in these events, and of their work, without those that a rewind removed."""
     made, share = set[CallKey](), LoopShare()
     for event in await kept_events(events, share):
         await share.give_way()
         made |= {CallKey(event.invocation_id, call.id or "") for call in event.get_function_calls()}
-    return frozenset(made)
+    return made | {work_key(call) for call in made}
 
 
 async def open_questions(chat: Chat, events: list[Event]) -> list[CallRecord]:
-    """What nodes of workflows ask the user in these events, as far as nobody has answered it."""
+    """What nodes of workflows ask the user in these events, long-running calls of remote agents, and requests for
+    credentials, as far as nobody has answered them."""
     session = await _read_session(chat, events)
-    return [
-        _input_request(chat.key, key, call, session.calls[key][2])
-        for key, call in session.inputs.items()
-        if key not in session.results
-    ]
+    asked = [_input_request(chat.key, key, call, session.calls[key][2]) for key, call in session.inputs.items()]
+    asked += [credential_request(chat.key, call, session.calls[key][2]) for key, call in session.credentials.items()]
+    return [record for record in asked if record.call not in session.results]
+
+
+async def note_stored(chat: Chat, leased: LeasedChat, event: Event) -> None:
+    """ADK has stored this event: which calls have their results now, and which questions are asked."""
+    for response in event.get_function_responses():
+        if response.id not in event.actions.requested_tool_confirmations:
+            call = CallKey(event.invocation_id, response.id or "")
+            leased.store_result(call)
+            leased.questions.pop(call, None)
+    leased.questions |= {asked.call: asked for asked in await open_questions(chat, [event])}
+    for call in event.get_function_calls():
+        if call.name == CONFIRMATION and is_frameworks_own(event, call):
+            original = as_dict(as_dict(call.args).get("originalFunctionCall"))
+            leased.unasked.discard(CallKey(event.invocation_id, str(original.get("id"))))
 
 
 async def _read_session(chat: Chat, events: list[Event]) -> _Session:
@@ -111,10 +151,16 @@ async def find_session_calls(chat: Chat, events: list[Event], records: Iterable[
     }  # copied before the first await: others may add records meanwhile
     session = await _read_session(chat, events)
     for key, call in session.inputs.items():
+        if call.name != REQUEST_INPUT:
+            continue  # a remote agent's call, which has ended if it has no record
         recorded.setdefault(key, _input_request(chat.key, key, call, session.calls[key][2]))
     found, share = list[SessionCall](), LoopShare()
     for key, (wire_id, message_id, event) in session.calls.items():
         await share.give_way()
+        work = recorded.get(work_key(key))
+        if work is not None:
+            has_end = key in session.ends
+            found.append(_work_call(wire_id, message_id, event, work, has_end=has_end))
         record = recorded.get(key)
         is_question = record is not None and record.executor == "server"
         if record is None:
@@ -136,6 +182,12 @@ async def find_session_calls(chat: Chat, events: list[Event], records: Iterable[
     return found
 
 
+def _work_call(wire_id: str, message_id: str, event: Event, work: CallRecord, *, has_end: bool) -> SessionCall:
+    return SessionCall(
+        wire_id=wire_id, approval_id=None, record=work, message_id=message_id, asked_by=event, has_result=has_end
+    )
+
+
 def _input_request(chat: ChatKey, key: CallKey, call: types.FunctionCall, event: Event) -> CallRecord:
     """A record for what a node of a workflow asks the user. It asks without a tool, and older versions recorded
     nothing."""
@@ -147,4 +199,5 @@ def _input_request(chat: ChatKey, key: CallKey, call: types.FunctionCall, event:
         executor="browser",
         state=State.APPROVED,
         asked_at=event.timestamp,
+        output_schema=schema_of_answer(call.args, by_model=False) if call.name == REQUEST_INPUT else None,
     )

@@ -1,4 +1,4 @@
-"""Calls that nobody can answer: in chats that this process does not run, and in nodes of workflows."""
+"""Calls that nobody can answer: in chats that this process does not run, and where ADK cannot wait."""
 
 import logging
 from typing import Any
@@ -13,15 +13,15 @@ from .leased_chat import call_keys
 logger = logging.getLogger(__name__)
 
 _NO_CLIENT = "This call was not run: there is no client here that could answer it."
-_IN_NODE = "This call was not run: a node of a workflow cannot ask for approval. Put its tool into an LlmAgent."
 _NODE_ASKS = "WORKFLOW_NODE_ASKS"
+_NO_TASKS = "This call was not run: an agent with a task cannot work in a live session. The user may write without one."
 
 
-def refuse_without_client(tool: BaseTool, tool_context: ToolContext) -> dict[str, Any] | None:
-    """Before a call in a chat that this process does not run. None if the tool may run."""
+def refuse_without_client(tool: BaseTool, tool_context: ToolContext, *, is_asked: bool) -> dict[str, Any] | None:
+    """Before a call in a chat that this process does not run. None if the tool may run. `is_asked`: by the policy."""
     if tool_context.tool_confirmation is not None:
         return {"error": NOT_APPROVED}
-    return {"error": _NO_CLIENT} if isinstance(tool, ClientTool) else None
+    return {"error": _NO_CLIENT} if isinstance(tool, ClientTool) or is_asked else None
 
 
 def refuse_question_without_client(tool_context: ToolContext) -> dict[str, Any] | None:
@@ -32,20 +32,10 @@ def refuse_question_without_client(tool_context: ToolContext) -> dict[str, Any] 
     return {"error": _NO_CLIENT}
 
 
-async def refuse_in_node(tool: BaseTool, arguments: dict[str, Any], tool_context: ToolContext) -> dict[str, Any] | None:
-    """Before a call in a node of a workflow. None if the call needs no answer."""
-    if tool_context.node is not None and await _needs_answer(tool, arguments, tool_context):
-        return {"error": _IN_NODE}
-    return None
-
-
-async def _needs_answer(tool: BaseTool, arguments: dict[str, Any], tool_context: ToolContext) -> bool:
-    if isinstance(tool, ClientTool) or tool.is_long_running:
-        return True
-    try:
-        return bool(await tool.check_require_confirmation(arguments, tool_context))
-    except Exception:
-        return True  # the tool cannot say
+def refuse_task(tool: BaseTool, result: Any) -> dict[str, Any] | None:
+    """After a call in a live session, where ADK begins no tasks: it would leave the model without a response."""
+    is_task = getattr(tool, "_defers_response", False) and result is None
+    return {"error": _NO_TASKS} if is_task else None
 
 
 def without_node_question(event: Event) -> Event:

@@ -3,7 +3,7 @@
 import asyncio
 from collections import deque
 from collections.abc import Awaitable, Callable, Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from ...protocol.live_effects import Effect
@@ -19,14 +19,16 @@ class Cause:
     """The socket that the user's words or answers came by."""
     answered: AnsweredCalls | None = None
     raises: bool = False
-    """Whoever asks is told what failed; otherwise it is tried again, or logged."""
+    """Whether a failure goes to the caller. Otherwise the effect is tried again, or the failure is logged."""
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, slots=True)
 class _Batch:
     effects: deque[Effect]
     cause: Cause
-    done: "asyncio.Future[None]" = field(default_factory=lambda: asyncio.get_running_loop().create_future())
+    is_over: bool = False
+    done: "asyncio.Future[None] | None" = None
+    """If somebody has to wait for it."""
 
 
 Act = Callable[[Effect, Cause], Awaitable[Any] | None]
@@ -38,6 +40,8 @@ class EffectQueue:
         self._act = act
         self._batches: deque[_Batch] = deque()
         self._waiting: asyncio.Task[None] | None = None
+        self._done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._done.set_result(None)
 
     def put(self, effects: Iterable[Effect], cause: Cause) -> "asyncio.Future[None]":
         """The future is done when all of them are carried out."""
@@ -45,6 +49,9 @@ class EffectQueue:
         self._batches.append(batch)
         if self._waiting is None and self._batches[0] is batch:
             self._go_on()
+        if batch.is_over:
+            return self._done
+        batch.done = asyncio.get_running_loop().create_future()
         return batch.done
 
     def _go_on(self) -> None:
@@ -56,7 +63,8 @@ class EffectQueue:
                     self._waiting = asyncio.create_task(self._wait(batch, work), name="adk-stream live effect")
                     return
             self._batches.popleft()
-            if not batch.done.done():
+            batch.is_over = True
+            if batch.done is not None and not batch.done.done():
                 batch.done.set_result(None)
 
     async def _wait(self, batch: _Batch, work: Awaitable[Any]) -> None:
@@ -64,7 +72,7 @@ class EffectQueue:
             await work
         except Exception as error:
             batch.effects.clear()
-            if not batch.done.done():
+            if batch.done is not None and not batch.done.done():
                 batch.done.set_exception(error)
                 batch.done.exception()  # nobody may ask
         self._waiting = None

@@ -15,10 +15,10 @@ _INPUT_TYPE = f"audio/pcm;rate={INPUT_RATE}"
 
 
 class LiveInput(LiveRequestQueue):
-    """Voice that nobody takes gets old: the oldest of it is dropped, and counted. Nothing else ever is.
+    """If ADK is too slow, the oldest voice is dropped, and counted. Nothing else is ever dropped.
 
-    ADK takes from it in a task whose death nobody is told of, and in a new one after every reconnection; both can be
-    seen from here.
+    ADK reads the queue in a task of its own, and in a new task after every reconnection. It does not report when such a
+    task dies, but the queue notices it: see `untaken_s`.
     """
 
     def __init__(self, max_audio_s: float) -> None:
@@ -71,8 +71,8 @@ class LiveInput(LiveRequestQueue):
         return LiveRequest(blob=types.Blob(data=whole, mime_type=taken.blob.mime_type))
 
     def _take_back(self) -> None:
-        """Whoever comes back has sent what it took. Somebody else comes when the connection was lost, perhaps with it;
-        and without a tool's result the model would wait for ever."""
+        """The task that took the last request has sent it before it comes back. If another task comes, the connection
+        was lost, and the request perhaps with it. A tool's result is then sent again: the model waits for it."""
         in_flight, self._in_flight = self._in_flight, None
         if in_flight is not None and in_flight[1] is not asyncio.current_task() and _is_response(in_flight[0].content):
             self._waiting.appendleft(in_flight[0])
@@ -110,6 +110,10 @@ class LiveInput(LiveRequestQueue):
 
     def say(self, content: types.Content, state_delta: dict[str, Any] | None) -> None:
         self._put(LiveRequest(content=content, state_delta=state_delta))
+
+    def tell_pending(self, content: types.Content) -> None:
+        """Not a result: `on_response` is not called."""
+        self._put(LiveRequest(content=content))
 
     def send_voice(self, samples: bytes) -> None:
         self._put(LiveRequest(blob=types.Blob(data=samples, mime_type=_INPUT_TYPE)))

@@ -3,7 +3,9 @@
 import secrets
 import sys
 from collections.abc import Collection, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
+
+from google.adk.events import Event
 
 from ...chunk_log import ChunkLog
 from ...protocol.call_record import CallKey, Records
@@ -15,7 +17,23 @@ from ..translate.translator import Translator
 _AS_USUAL = MessageIds(user_message_id=None, message_id=None)
 
 
+@dataclass
+class SessionEnd:
+    """How the session ends."""
+
+    by: str | None = None
+    failure: str | None = None
+
+
 class LiveMessage:
+    """
+    | Attributes | |
+    |---|---|
+    | `message_id`, `user_message_id`, `is_stored`, `_shown` | which message it is, and how it is shown |
+    | `translator`, `log`, `last_log`, `_is_started`, `_emitted` | its segments |
+    | `_heard`, `_said_aloud` | what was said aloud |
+    """
+
     def __init__(
         self,
         translator: Translator,
@@ -31,6 +49,8 @@ class LiveMessage:
         self.log: ChunkLog | None = None
         """The segment that is open."""
         self.last_log: ChunkLog | None = None
+        self.is_stored = False
+        """Whether an event of it is."""
         self._heard = ""
         self._said_aloud = ""  # by the model, since the last whole transcript
         self._shown = shown
@@ -88,3 +108,23 @@ class LiveMessage:
         self._emitted += [chunk for chunk in chunks if not chunk.startswith(VOICE)]
         self.log.close()
         self.log = None
+
+
+class StoredIds:
+    """Writes into the events of a session which messages they belong to. ADK stores no ids with what the user writes:
+    the history finds them in the events of the answers, in their order. So an answer without events is named by the
+    next one."""
+
+    def __init__(self) -> None:
+        self._skipped: list[str] = []
+
+    def note(self, event: Event, message: LiveMessage, step: str) -> None:
+        ids = replace(message.ids(step), skipped=self._skipped or None)
+        event.custom_metadata = {**(event.custom_metadata or {}), **ids.metadata()}
+        if not event.partial:  # ADK does not store those
+            message.is_stored, self._skipped = True, []
+
+    def skip(self, message: LiveMessage) -> None:
+        """Nothing more comes of this message."""
+        if not message.is_stored:
+            self._skipped = [*self._skipped, message.user_message_id]

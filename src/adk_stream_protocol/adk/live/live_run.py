@@ -1,11 +1,10 @@
-"""Live mode: `Runner.run_live` behind one chat, told in messages and segments as request mode tells them.
+"""Live mode: `Runner.run_live` behind one chat, emitted in messages and segments as in request mode.
 
 The run belongs to its chat. Clients come and go; it ends when none has been there for a while, when it is stopped, or
 when the model ends it. Calls that wait for an answer then stay what they are, and either mode can answer them.
 """
 
 import asyncio
-import logging
 from collections.abc import Sequence
 from collections.abc import Set as AbstractSet
 from contextlib import aclosing
@@ -19,31 +18,42 @@ from google.genai import types
 from ...chunk_log import ChunkLog
 from ...errors import RunActive
 from ...protocol import live_facts as facts
-from ...protocol.call_record import CallKey
+from ...protocol.call_record import CallKey, CallRecord
 from ...protocol.messages import ClientStyle
+from ..calls.credentials import CONSENT_NEEDED
 from ..calls.delivery import leave_calls_pending, refuse_call
 from ..calls.gate import ApprovalGate
-from ..failures import LOST_MODEL, public_failure_text
+from ..failures import ConsentNeeded, public_failure_text
 from ..live_listener import LiveListener
 from ..run import LEASE_LOST, RESTARTING, AnsweredCalls, RunContext
 from ..run import STOP_GRACE_S as _STOP_GRACE_S
 from ..run_end import log_failure, unfinished_events
 from ..session import MessageIds
 from .input_queue import LiveInput
-from .live_message import LiveMessage
+from .live_message import LiveMessage, SessionEnd
 from .live_options import LiveOptions
-from .live_segments import LiveSegments, SessionEnd
+from .live_segments import LiveSegments
+from .live_watch import LiveWatch
+from .live_work import LiveWork
+from .model_call_ids import ModelCallIds
+from .model_events import is_withdrawn
 from .model_watch import ModelWatch, current_watch, watch_models
-
-logger = logging.getLogger(__name__)
+from .talking_on import TalkingOn
 
 ENDED = "the session has ended"
 
-_TICK_S = 1
-_CANCEL_AGAIN_S = 0.1
-
 
 class LiveRun:
+    """
+    | About | Attributes |
+    |---|---|
+    | the chat | `leased`, `_context`, `_listeners`, `spoken_style` |
+    | the agent | `_gate`, `_options`, `input`, `_models`, `_work`, `_invocation_id` |
+    | what is emitted | `_segments` |
+    | its life | `_task`, `_watch`, `_ending`, `ended` |
+    | the same for all live runs | `asked_by`, `answered` |
+    """
+
     def __init__(
         self,
         context: RunContext,
@@ -61,22 +71,21 @@ class LiveRun:
         self._gate = gate
         self._options = options
         self._listeners = listeners
-        self._segments = LiveSegments(context, self.input, self._new_message, listeners)
+        talking_on = TalkingOn(options.while_waiting)
+        self._segments = LiveSegments(context, self.input, self._new_message, listeners, talking_on)
+        self._work = LiveWork(context, self._segments, self.input, self._segments.writer)
         self._task: asyncio.Task[None] | None = None
         self._ending: asyncio.Task[None] | None = None
         self._invocation_id = ""
-        self._models = ModelWatch(context.limits, self)
-        self._heard_at = self._watched_at = asyncio.get_running_loop().time()
-        self._ends_when_idle = False
-        self._timer: asyncio.TimerHandle | None = None
-        self._grace: asyncio.TimerHandle | None = None
+        self._models = ModelWatch(context.limits, self, talking_on, ModelCallIds(context.leased.call_ids))
+        self._watch = LiveWatch(context, self._segments, self.input, self._work.look_soon)
 
     # -- clients ------------------------------------------------------------------------------------------------------
 
     def start(self) -> None:
         self.input.on_response = self._result_sent
         self._task = asyncio.create_task(self._drive(), name=f"adk-stream live {self._context.chat.chat_id}")
-        self._timer = asyncio.get_running_loop().call_later(_TICK_S, self._watch)
+        self._watch.start(self._task)
         self.watch_listeners()
 
     def _result_sent(self) -> None:
@@ -84,24 +93,12 @@ class LiveRun:
 
     def watch_listeners(self) -> None:
         """Somebody has come, or gone."""
-        if self._grace is not None:
-            self._grace.cancel()
-            self._grace = None
         self._segments.feed(facts.Attached() if self._listeners else facts.Left())
-        if not self._listeners and not self.is_ending:
-            self._grace = asyncio.get_running_loop().call_later(self._context.limits.live_grace_s, self._nobody_listens)
-
-    def _nobody_listens(self) -> None:
-        if self._segments.turns.is_at_work:  # it may be paying: let it finish
-            self._grace = asyncio.get_running_loop().call_later(_TICK_S, self._nobody_listens)
-            return
-        if self.log is not None:
-            self._segments.end.by = "stop"
-        self._cancel()
+        self._watch.listeners_changed(is_attended=bool(self._listeners))
 
     @property
     def log(self) -> ChunkLog | None:
-        """The segment that is being told."""
+        """The open segment."""
         message = self._segments.open_message
         return message.log if message is not None else None
 
@@ -128,10 +125,6 @@ class LiveRun:
         """Whether nothing can be begun here any more."""
         return self._segments.is_ending
 
-    @property
-    def calls_outside_session(self) -> Sequence[Event]:
-        return list(self._segments.announced.values())
-
     def interrupt(self) -> None:
         """The user has heard enough of this answer."""
         self._segments.feed(facts.InterruptedByUser())
@@ -148,13 +141,16 @@ class LiveRun:
     def accepts(self, calls: frozenset[CallKey]) -> bool:
         return not self.is_ending and self._segments.turns.find_message(calls) is not None
 
-    def has_told(self, calls: frozenset[CallKey]) -> bool:
+    def has_shown(self, calls: frozenset[CallKey]) -> bool:
         turns, stored = self._segments.turns, self.leased.delivered
-        return all(call in stored or turns.has_told(call) for call in calls)
+        return all(call in stored or turns.has_shown(call) for call in calls)
 
     async def continue_message(self, answered: AnsweredCalls) -> ChunkLog | None:
         message = await self._segments.answer(answered) if not self.is_ending else None
         return message.last_log if message is not None else None
+
+    async def take_work(self, record: CallRecord) -> bool:
+        return await self._work.take(record)
 
     asked_by: MessageIds | None = None
     answered: frozenset[CallKey] = frozenset()
@@ -178,7 +174,7 @@ class LiveRun:
         self._segments.cancel_beside()
         self.input.close()
         await asyncio.wait([self._task], timeout=_STOP_GRACE_S)
-        self._cancel()
+        self._watch.cancel()
         await asyncio.wait([self._task], timeout=_STOP_GRACE_S)
         await self._end()  # a tool that listens to nobody is left alone
 
@@ -205,7 +201,7 @@ class LiveRun:
     async def _leave_calls(self, ended_by: str, failure: str) -> None:
         self.leased.leaves_calls = True
         self._segments.end = SessionEnd(ended_by, failure)
-        self._cancel()
+        self._watch.cancel()
         if self._task is not None:
             await asyncio.wait([self._task], timeout=_STOP_GRACE_S)
         await self._end()
@@ -220,36 +216,14 @@ class LiveRun:
         return {message.message_id: message.last_log for message in messages if message.last_log is not None}
 
     async def end_if_idle(self) -> None:
-        """Make room for request mode, unless something is being told."""
-        if self._is_idle:
-            self._cancel()
+        """Make room for request mode, unless a segment is open."""
+        if self._watch.is_idle:
+            self._watch.cancel()
             await self.ended.wait()
 
     async def end_when_idle(self) -> None:
-        self._ends_when_idle = True
+        self._watch.ends_when_idle = True
         await self.end_if_idle()
-
-    @property
-    def _is_idle(self) -> bool:
-        return self.log is None and not self._segments.turns.is_at_work
-
-    def _cancel(self) -> None:
-        if self._task is not None and not self.is_ending:
-            # What is answered from here on is for others to take up: a result that comes now would reach no model.
-            self._segments.is_ending = True
-            self._task.cancel()
-            self._cancel_later()
-
-    def _cancel_later(self) -> None:
-        self._timer = asyncio.get_running_loop().call_later(_CANCEL_AGAIN_S, self._cancel_again)
-
-    def _cancel_again(self) -> None:
-        """ADK loses a cancellation that comes while it leaves a connection, and dials again. A tool that is at work may
-        be cleaning up, and is cancelled once."""
-        if self._task is not None and not self._task.done():
-            if not self._segments.turns.is_at_work:
-                self._task.cancel()
-            self._cancel_later()
 
     # -- the model's side ---------------------------------------------------------------------------------------------
 
@@ -278,7 +252,7 @@ class LiveRun:
         """Tools that run beside the conversation come to their ends, unless the user has stopped them: ADK has given
         them up."""
         self._segments.is_ending = True
-        self._stop_timers()
+        self._watch.stop()
         self._segments.feed(facts.HandedOver())
         if self._segments.end.by != "stop" and not self.leased.is_lost:
             await self._segments.finish_beside(self._context.limits.drain_s)
@@ -294,20 +268,20 @@ class LiveRun:
         async with aclosing(events):
             async for event in events:
                 self._invocation_id = event.invocation_id
-                self._heard_at = asyncio.get_running_loop().time()
-                if not event.partial:
-                    for response in event.get_function_responses():
-                        self.leased.store_result(CallKey(event.invocation_id, response.id or ""))
+                self._watch.heard()
+                if event.error_code == CONSENT_NEEDED:
+                    raise ConsentNeeded
                 await self._segments.take(event)
-                if self.log is not None and self.log.size_bytes > self._context.limits.max_log_bytes:
+                log = self.log
+                if log is not None and log.size_bytes > self._context.limits.max_log_bytes:
                     self._segments.end.by = "size"
-                    self._cancel()
+                    self._watch.cancel()
 
     # -- what the model's connections report --------------------------------------------------------------------------
 
     @property
     def failure(self) -> str | None:
-        """What clients are told if the session has failed."""
+        """What clients read if the session has failed."""
         return self._segments.end.failure if self._segments.end.by == "failure" else None
 
     @property
@@ -319,6 +293,9 @@ class LiveRun:
         self.leased.withdrawn.update(call_ids)  # also for the gate, which may not have seen the call yet
         self._segments.feed(facts.Withdrawn(tuple(CallKey(self._invocation_id, call_id) for call_id in call_ids)))
 
+    def is_withdrawn(self, call_id: str) -> bool:
+        return is_withdrawn(CallKey(self._invocation_id, call_id), self.leased.records)
+
     def connection_lost(self) -> None:
         self._segments.feed(facts.ConnectionLost())
 
@@ -326,24 +303,6 @@ class LiveRun:
         self._segments.feed(facts.SaidAgain())
 
     # -- the end ------------------------------------------------------------------------------------------------------
-
-    def _watch(self) -> None:
-        """ADK tells nobody when its sender has died."""
-        message, now = self._segments.turns.open_message, asyncio.get_running_loop().time()
-        if message is None or message.calls:
-            self._heard_at = now
-        was_blocked = now - self._watched_at > 2 * _TICK_S  # what came in meanwhile is heard first
-        self._watched_at = now
-        is_silent = now - self._heard_at > self._context.limits.live_silence_s
-        is_stuck = self.input.untaken_s() > self._context.limits.send_timeout_s
-        if (is_silent or is_stuck) and not was_blocked:
-            logger.error("live session %s lost its model", self._context.chat.chat_id)
-            self._segments.end = SessionEnd("failure", LOST_MODEL)
-            self._cancel()
-        elif self._ends_when_idle and self._is_idle:
-            self._cancel()
-        elif not self.is_ending:
-            self._timer = asyncio.get_running_loop().call_later(_TICK_S, self._watch)
 
     async def _end(self) -> None:
         """Once, for whoever asks first: the run that is over, or a stop that has waited for it long enough."""
@@ -353,7 +312,7 @@ class LiveRun:
 
     async def _leave(self) -> None:
         self._segments.is_ending = True
-        self._stop_timers()
+        self._watch.stop()
         await self._segments.close()
         try:
             if not self.leased.is_lost:
@@ -369,11 +328,6 @@ class LiveRun:
             await self._context.owner.run_ended(self)  # before the last chunk: a client may send its next turn at once
             await self._segments.feed(facts.Over())
             self.ended.set()
-
-    def _stop_timers(self) -> None:
-        for timer in (self._timer, self._grace):
-            if timer is not None:
-                timer.cancel()
 
     async def _keep_what_was_said(self) -> None:
         """ADK stores nothing of an answer that does not come to its end, but the user has read it."""

@@ -1,17 +1,16 @@
-"""What a live session tells its listeners and writes into its segments: words, voice, transcripts, results."""
+"""What a live session sends to its listeners and writes into its segments: words, voice, transcripts, results."""
 
 import re
 from collections.abc import Set as AbstractSet
+from functools import lru_cache
 from typing import Any
 
 from google.adk.events import Event
-from google.adk.tools import BaseTool
 from google.genai import types
 
 from ...protocol.call_record import CallKey, Records
 from ...protocol.chunks import Data
 from ...protocol.frames import encode_audio
-from ..calls.live_observer import NestedCall
 from ..calls.outcomes import as_response
 from ..event_parts import ArtifactFile
 from ..live_listener import LiveListener
@@ -21,6 +20,7 @@ from .model_events import is_voice
 Files = dict[str, ArtifactFile] | None
 
 _RATE = re.compile(r"rate=(\d+)")
+_USUAL_RATE = 24_000
 
 
 class LiveWriter:
@@ -61,8 +61,7 @@ class LiveWriter:
 
     def _play(self, message: LiveMessage, voices: list[types.Blob]) -> None:
         for voice in voices:
-            found, samples = _RATE.search(voice.mime_type or ""), voice.data or b""
-            rate = int(found[1]) if found else 24_000
+            rate, samples = _rate_of(voice.mime_type or ""), voice.data or b""
             for listener in self._listeners:
                 listener.audio(self._chat_id, samples, rate)
             if any(listener.wants_pcm for listener in self._listeners):
@@ -84,16 +83,10 @@ class LiveWriter:
         message.write(message.translator.feed(event, records=self._records))
 
 
-def announced_event(call: CallKey, tool: BaseTool, nested: NestedCall, metadata: dict[str, Any]) -> Event:
-    """A call of an agent that runs as a tool: the client hears of it because it is asked about it."""
-    made = types.FunctionCall(id=call.call_id, name=tool.name, args=nested.arguments)
-    return Event(
-        author=nested.agent,
-        invocation_id=call.invocation_id,
-        content=types.Content(role="model", parts=[types.Part(function_call=made)]),
-        long_running_tool_ids={call.call_id} if tool.is_long_running else None,
-        custom_metadata=metadata,
-    )
+@lru_cache(maxsize=16)
+def _rate_of(mime_type: str) -> int:
+    found = _RATE.search(mime_type)
+    return int(found[1]) if found else _USUAL_RATE
 
 
 def result_event(made_by: Event, call: CallKey, response: Any) -> Event:

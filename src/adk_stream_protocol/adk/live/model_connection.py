@@ -6,7 +6,7 @@ model took the call back, and after 16 unread messages the connection would not 
 It lets an answer come to its end before ADK leaves at a GoAway. It ends what was said when the connection is lost, and
 when the model calls a tool: the whole text follows its pieces, as at the end of a turn.
 
-It reports what passes, also calls that the model took back, which ADK drops.
+It reports what passes, also calls that the model took back, which ADK drops. The model gets no results of those.
 """
 
 import asyncio
@@ -31,11 +31,15 @@ class ConnectionObserver(Protocol):
         ...
 
     def read(self, response: LlmResponse) -> None:
-        """The model has sent this. ADK may take it later."""
+        """The model has sent this. ADK may take it later, as it is left here."""
         ...
 
     def taken(self, response: LlmResponse) -> None:
         """ADK takes this next."""
+        ...
+
+    def for_model(self, content: types.Content) -> types.Content | None:
+        """What the model gets of this, if anything."""
         ...
 
     def sent(self, content: types.Content) -> None:
@@ -136,9 +140,12 @@ class WatchedConnection(BaseLlmConnection):
         await self._send_content(content)
 
     async def _send_content(self, content: types.Content, *, partial: bool = False) -> None:
+        wanted = self._observer.for_model(content)
+        if wanted is None:
+            return
         self._observer.sent(content)
         try:
-            await self._connection._send_content(content, partial=partial)  # pyright: ignore[reportPrivateUsage] -- as ADK
+            await self._connection._send_content(wanted, partial=partial)  # pyright: ignore[reportPrivateUsage] -- as ADK
         except Exception:
             self._observer.not_sent(content)
             raise

@@ -3,14 +3,13 @@
 from google.adk.events import Event
 from google.genai import types
 
-from ...protocol.call_record import CallKey
+from ...protocol.call_record import CallKey, Records, State
 from ...protocol.live_facts import ModelEvent
-from ..event_parts import CONTROL_FLOW, is_said, recorded_voice
+from ..event_parts import CONTROL_FLOW, is_said, recorded_voice, worked_on_in
 
 
-def read_event(event: Event) -> ModelEvent:
-    heard, status = event.input_transcription, event.interaction_status
-    if is_all_voice(event):  # fifty times a second
+def read_event(event: Event, records: Records | None = None) -> ModelEvent:
+    if is_all_voice(event):
         return ModelEvent(
             event.id,
             is_said=True,
@@ -18,14 +17,19 @@ def read_event(event: Event) -> ModelEvent:
             is_interrupted=bool(event.interrupted),
             is_turn_complete=bool(event.turn_complete),
         )
+    heard, status = event.input_transcription, event.interaction_status
     calls = [CallKey(event.invocation_id, call.id or "") for call in shown_calls(event)]
     responses = event.get_function_responses()
+    results = [CallKey(event.invocation_id, response.id or "") for response in responses]
     return ModelEvent(
         event.id,
         is_said=is_said(event),
         is_partial=bool(event.partial),
         calls=tuple(calls),
-        results=tuple(CallKey(event.invocation_id, response.id or "") for response in responses),
+        inside=CallKey(event.invocation_id, inside) if (inside := worked_on_in(event)) else None,
+        results=tuple(results),
+        is_untold=bool(results) and all(is_withdrawn(key, records or {}) for key in results),
+        is_transcript=event.output_transcription is not None and event.content is None,
         heard=None if heard is None else bool(heard.finished),
         is_interrupted=bool(event.interrupted),
         is_turn_complete=bool(event.turn_complete),
@@ -36,18 +40,21 @@ def read_event(event: Event) -> ModelEvent:
     )
 
 
+def is_withdrawn(call: CallKey, records: Records) -> bool:
+    """Whether this call came to nothing, because the model took it back."""
+    found = records.get(call)
+    return found is not None and found.state is State.WITHDRAWN
+
+
 def shown_calls(event: Event) -> list[types.FunctionCall]:
     return [call for call in event.get_function_calls() if call.name not in CONTROL_FLOW]
 
 
 def is_all_voice(event: Event) -> bool:
-    parts = _parts(event)
+    """Such an event is not stored, and comes fifty times a second."""
+    parts = event.content.parts if event.content is not None else None
     return bool(parts) and all(part.inline_data is not None and is_voice(part.inline_data) for part in parts)
 
 
 def is_voice(blob: types.Blob) -> bool:
-    return (blob.mime_type or "").startswith("audio/")
-
-
-def _parts(event: Event) -> list[types.Part]:
-    return (event.content.parts if event.content is not None else None) or []
+    return blob.mime_type is not None and blob.mime_type.startswith("audio/")

@@ -1,7 +1,7 @@
 """What one live run knows of its model's connections: when to dial again, what to say again, what was taken back.
 
-ADK opens a connection, resumes it with a handle when it is lost, and tells nobody. It dials again at once, for ever if
-each connection is accepted and dropped.
+ADK opens a connection, and resumes it with a handle when it is lost, without a report. It dials again at once, and for
+ever if each connection is accepted and dropped.
 """
 
 import asyncio
@@ -24,7 +24,9 @@ from websockets.exceptions import ConnectionClosed
 from ...limits import Limits
 from ..failures import ModelLost
 from ..node_tree import all_nodes
+from .model_call_ids import ModelCallIds
 from .model_connection import WatchedConnection
+from .talking_on import TalkingOn, is_pending_answer
 from .unanswered_words import UnansweredWords
 
 
@@ -33,6 +35,10 @@ class ModelObserver(Protocol):
 
     def withdrawn(self, call_ids: Sequence[str]) -> None:
         """The model took calls back."""
+        ...
+
+    def is_withdrawn(self, call_id: str) -> bool:
+        """Whether this call came to nothing, because the model took it back."""
         ...
 
     def connection_lost(self) -> None:
@@ -45,17 +51,23 @@ class ModelObserver(Protocol):
 
 
 class ModelWatch:
-    def __init__(self, limits: Limits, observer: ModelObserver) -> None:
+    def __init__(self, limits: Limits, observer: ModelObserver, talking_on: TalkingOn, call_ids: ModelCallIds) -> None:
         self.has_spoken = False
         """Whether the model has said anything in this run."""
         self._limits = limits
         self._observer = observer
+        self._talking_on = talking_on
+        self._call_ids = call_ids
         self._words = UnansweredWords()
         self._is_resuming = False
         self._has_spoken_here = False
         self._drops = 0
 
     # -- connections --------------------------------------------------------------------------------------------------
+
+    def prepare(self, model: BaseLlm, request: LlmRequest) -> None:
+        """Before a connection is dialled."""
+        self._talking_on.prepare(model, request)
 
     @asynccontextmanager
     async def connect(
@@ -118,6 +130,7 @@ class ModelWatch:
         update = response.live_session_resumption_update
         if update is not None and update.new_handle:
             self._words.handle_issued(update.new_handle)
+        self._call_ids.rename_repeated(response)
 
     def taken(self, response: LlmResponse) -> None:
         """ADK takes nothing after a GoAway: what was read behind it is lost with the connection."""
@@ -134,7 +147,22 @@ class ModelWatch:
         if response.turn_complete:
             self._words.turn_completed()
 
+    def for_model(self, content: types.Content) -> types.Content | None:
+        """A model that took a call back expects no result of it. If the tool ran all the same, it is to know that."""
+        parts = content.parts or []
+        wanted = [part for part in parts if not self._is_withdrawn(part)]
+        if parts and not wanted:
+            return None
+        kept = content if len(wanted) == len(parts) else types.Content(role=content.role, parts=wanted)
+        return self._call_ids.with_own_ids(kept)
+
+    def _is_withdrawn(self, part: types.Part) -> bool:
+        result = part.function_response
+        return result is not None and self._observer.is_withdrawn(result.id or "")
+
     def sent(self, content: types.Content) -> None:
+        if is_pending_answer(content):
+            return
         if any(part.function_response is not None for part in content.parts or ()):
             self._words.result_sent()
         else:
@@ -144,7 +172,7 @@ class ModelWatch:
         self._words.not_sent(content)
 
     def withdrawn(self, call_ids: Sequence[str]) -> None:
-        self._observer.withdrawn(call_ids)
+        self._observer.withdrawn(self._call_ids.given(call_ids))
 
 
 def _handle_of(request: LlmRequest) -> str | None:
@@ -165,8 +193,10 @@ class _WatchedModel:
 
     @asynccontextmanager
     async def connect(self, llm_request: LlmRequest) -> AsyncGenerator[BaseLlmConnection, None]:
-        dialled = cast(BaseLlm, super()).connect(llm_request)
         watch = current_watch.get()
+        if watch is not None:
+            watch.prepare(cast(BaseLlm, self), llm_request)
+        dialled = cast(BaseLlm, super()).connect(llm_request)
         async with dialled if watch is None else watch.connect(dialled, llm_request) as connection:
             yield connection
 

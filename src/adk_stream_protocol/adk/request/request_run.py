@@ -2,66 +2,37 @@
 
 import asyncio
 import logging
-from collections.abc import Sequence
+import secrets
 from contextlib import aclosing
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import replace
 
 from google.adk.agents.invocation_context import LlmCallsLimitExceededError
-from google.adk.agents.run_config import RunConfig
 from google.adk.errors.session_not_found_error import SessionNotFoundError
 from google.adk.events import Event
 from google.adk.sessions import Session
 from google.genai import types
 
 from ...chunk_log import ChunkLog
-from ...protocol.answers import CONFIRMATION
-from ...protocol.call_record import CallKey
+from ...protocol.call_record import CallKey, CallRecord
 from ...protocol.chunks import AnyChunk, encode_chunks
-from ..calls.session_calls import open_questions
-from ..event_parts import as_dict, is_frameworks_own
+from ...protocol.live_effects import Why
+from ..calls.remote_calls import start_remote
+from ..calls.session_calls import note_stored
+from ..calls.waiting import current_chat
+from ..event_parts import ArtifactFile
 from ..failures import public_failure_text
 from ..run import LEASE_LOST, RESTARTING, AnsweredCalls, RunContext
 from ..run import STOP_GRACE_S as _STOP_GRACE_S
-from ..run_end import log_failure, still_has_lease, unfinished_events
-from ..session import MessageIds, find_repeated
+from ..run_end import append_if_leased, log_failure, unfinished_events
+from ..session import find_repeated
 from ..title import title_of
 from ..translate.translator import Translator
+from .direct_text import DirectText, current_direct_text, is_traced
+from .inner_waits import InnerWaits
 from .run_bounds import RunBounds
+from .run_request import RunRequest, SaidBefore
 
 logger = logging.getLogger(__name__)
-
-
-@dataclass(frozen=True, kw_only=True)
-class RunRequest:
-    """What to run."""
-
-    ids: MessageIds
-    opening: Sequence[AnyChunk]
-    """With which the segment begins."""
-    contents: Sequence[types.Content]
-    """One run of ADK's for each. None: there is nothing to tell ADK yet."""
-    run_config: RunConfig
-    state_delta: dict[str, Any] | None = None
-    appended: Sequence[Event] = ()
-    """What is put into the session first."""
-    answered: frozenset[CallKey] = frozenset()
-    """The calls whose answers this run takes up."""
-    asked_by: MessageIds | None = None
-    """Of the user's message, where the segment is not the first that answers it."""
-    outputs: frozenset[CallKey] = frozenset()
-    """Those of them whose results are in `appended` or `contents`."""
-
-
-class SaidBefore(BaseException):
-    """The session has the user's message already. Not an `Exception`: ADK would take it for a failure of a plugin, and
-    log it as one."""
-
-    def __init__(self, message_id: str, *, is_same: bool) -> None:
-        super().__init__()
-        self.message_id = message_id
-        """Of the answer to it."""
-        self.is_same = is_same
 
 
 class RequestRun:
@@ -71,10 +42,11 @@ class RequestRun:
     |---|---|
     | `leased`, `_context` | where it runs |
     | `ids`, `asked_by`, `answered`, `_request` | what it was started with |
-    | `log`, `_translator`, `_max_log_bytes` | what it writes |
+    | `last_log`, `_translator`, `_max_log_bytes`, `_direct_text` | what it writes |
+    | `_waits`, `_is_waiting`, `_unwritten` | calls that wait inside ADK, and what comes while no segment is open |
     | `is_accepted`, `_invocation_id` | how far ADK is |
     | `_task`, `_abort`, `_stopping`, `_bounds` | what runs, and what may end it |
-    | `_is_ending`, `_ended_by`, `_failure`, `ended` | how it ends |
+    | `_is_ending`, `_is_over`, `_ended_by`, `_failure`, `ended` | how it ends |
     """
 
     def __init__(
@@ -84,7 +56,7 @@ class RequestRun:
         translator: Translator,
         log: ChunkLog,
     ) -> None:
-        self.log = log
+        self.last_log = log
         self.ids = request.ids
         self.asked_by = request.asked_by or request.ids
         self.answered = request.answered
@@ -96,7 +68,7 @@ class RequestRun:
         self._request = request
         self._translator = translator
         self._abort = asyncio.Event()
-        self._is_ending = False
+        self._is_ending = self._is_over = False
         self._ended_by: str | None = "stop"  # until it turns out otherwise
         self._failure: str | None = None
         self._invocation_id = next((call.invocation_id for call in request.answered), "")
@@ -104,6 +76,15 @@ class RequestRun:
         self._stopping: asyncio.Task[None] | None = None
         self._bounds = RunBounds(self, context.limits)
         self._max_log_bytes = context.limits.max_log_bytes
+        open_for = context.chat.direct_text_for if not is_traced() else frozenset[str]()
+        self._direct_text = DirectText(open_for, translator, self._write, self._abort)
+        self._waits = InnerWaits(self, context.leased, context.store)
+        self._is_waiting = False
+        self._unwritten: list[tuple[Event, dict[str, ArtifactFile] | None]] = []
+
+    @property
+    def log(self) -> ChunkLog | None:
+        return None if self._is_waiting else self.last_log
 
     @property
     def message_id(self) -> str | None:
@@ -112,10 +93,12 @@ class RequestRun:
     def start(self) -> None:
         self.leased.message_id = self.message_id
         self.leased.on_user_message = self._accept_user_message
+        self.leased.observer = self._waits
         if self._request.answered:  # there is no message that could have been said before
             self._accept()
-        self._task = asyncio.create_task(self._drive(), name=f"adk-stream run {self.log.segment}")
-        self._bounds.watch_readers()
+        self._task = asyncio.create_task(self._drive(), name=f"adk-stream run {self.last_log.segment}")
+        if self._request.needs_reader:
+            self._bounds.watch_readers()
 
     async def _accept_user_message(self, session: Session) -> None:
         repeated = await find_repeated(session.events, self.ids) if self.ids.user_message_id is not None else None
@@ -133,47 +116,68 @@ class RequestRun:
 
     # -- what others may ask of it ------------------------------------------------------------------------------------
 
-    calls_outside_session: Sequence[Event] = ()
-
     def log_of(self, message_id: str) -> ChunkLog | None:
-        return self.log if message_id == self.message_id else None
+        return self.last_log if message_id == self.message_id else None
 
     def accepts(self, calls: frozenset[CallKey]) -> bool:
-        return calls <= self.answered and not self.log.is_closed
+        if self._waits.is_ending or self._is_over:
+            return False
+        return bool(calls & self._waits.unshown) or (calls <= self.answered and not self.last_log.is_closed)
 
-    def has_told(self, calls: frozenset[CallKey]) -> bool:
-        return False  # it ends soon, and whoever comes then looks into the session
+    def has_shown(self, calls: frozenset[CallKey]) -> bool:
+        """Others it shows soon, when it ends, and whoever comes then looks into the session."""
+        return calls <= self._waits.shown
 
     async def continue_message(self, answered: AnsweredCalls) -> ChunkLog | None:
-        """It does so already: these are answers that it was started with."""
-        return self.log if self.accepts(answered.calls) else None
+        """Answers that it was started with are taken up already."""
+        if not self.accepts(answered.calls):
+            return None
+        mine = answered.calls & self._waits.unshown
+        if mine:
+            self.leased.records.update({call: answered.records[call] for call in mine if call in answered.records})
+            if self._is_waiting:
+                self._open_segment(mine, answered)
+            self._waits.wake()
+        return self.last_log if answered.calls <= mine | self._waits.shown | self.answered else None
+
+    async def take_work(self, record: CallRecord) -> bool:
+        """Progress is shown. The end is for the run that follows this one."""
+        if not record.is_final and record.message_id == self.message_id:
+            self.leased.records[record.call] = record
+            self._write(self._translator.call_parts.show_work(record))
+        return False
 
     async def is_abandoned(self, within_s: float) -> bool:
-        return await self.log.is_left(within_s)
+        return self._is_waiting or await self.last_log.is_left(within_s)
 
     async def end_when_idle(self) -> None:
-        """It does so by itself: it ends when nothing is left to do."""
+        """It does so by itself, when nothing is left to do. While it waits for its user, somebody has decided to do
+        something else."""
+        if self._is_waiting:
+            await self.stop_after_tools()
 
     # -- ends ---------------------------------------------------------------------------------------------------------
 
     async def stop(self) -> None:
         """ADK gets the abort signal, closes the model and answers open calls. What does not react is cancelled, and
         what does not react to that either is left alone. The stream ends in any case."""
+        await self._waits.refuse_if_possible(Why.STOPPED)
         self._abort.set()
         await self._wait_for_the_end()
 
     async def stop_after_tools(self) -> None:
+        await self._waits.refuse(Why.SUPERSEDED)
         self.leased.begins_nothing = True
         await self.leased.until_tools_end(self._context.limits.max_run_s)
         await self.stop()
 
     async def drain(self) -> None:
-        self.leased.begins_nothing = True
+        self.leased.begins_nothing = self._waits.is_ending = True
         await self.leased.until_tools_end(self._context.limits.drain_s)
         await self._leave("restart", RESTARTING)
 
     async def lose_lease(self) -> None:
-        self.leased.begins_nothing = self.leased.is_lost = True
+        self.leased.begins_nothing = self.leased.is_lost = self._waits.is_ending = True
         await self._leave("failure", LEASE_LOST)
 
     async def _leave(self, ended_by: str, failure: str) -> None:
@@ -194,6 +198,8 @@ class RequestRun:
         self._end()
 
     async def _drive(self) -> None:
+        current_direct_text.set(self._direct_text)
+        current_chat.set(self.leased)
         self._bounds.watch_time()
         try:
             await self._consume_in_session()
@@ -205,12 +211,13 @@ class RequestRun:
         except LlmCallsLimitExceededError:
             self._ended_by = "model-calls"
         except Exception as error:
-            log_failure(error, self.log.segment)
+            log_failure(error, self.last_log.segment)
             if not self.leased.leaves_calls:
                 self._ended_by, self._failure = "failure", public_failure_text(error)
         finally:
             self._is_ending = True
             self._bounds.stop_watching_time()
+            self._waits.stop_watching()
             try:
                 if not self.leased.is_lost:
                     await self._store_unfinished_answer()
@@ -219,19 +226,22 @@ class RequestRun:
                 self._end()
 
     def _end(self) -> None:
-        if self.log.is_closed:
+        if self._is_over:
             return
+        self._is_over = True
         self._accept()
         self._bounds.stop_watching_readers()
         self.leased.lose_calls()
-        self._write(self._translator.end(self.leased.records, self._ended_by, self._failure))
-        self.log.close()
+        if not self._is_waiting:
+            self._write(self._translator.end(self.leased.records, self._ended_by, self._failure))
+            self.last_log.close()
         self.ended.set()
 
     # -- events -------------------------------------------------------------------------------------------------------
 
     async def _consume_in_session(self) -> None:
         await self._context.chat.append(self._request.appended)
+        await start_remote(self._request.answered, self._context.store, self.leased)
         for content in self._request.contents:
             try:
                 await self._consume(content)
@@ -246,7 +256,7 @@ class RequestRun:
         self.leased.delivered |= self._request.outputs
 
     async def _consume(self, content: types.Content) -> None:
-        chat, request, leased = self._context.chat, self._request, self.leased
+        chat, request = self._context.chat, self._request
         events = chat.runner.run_async(
             user_id=chat.user_id,
             session_id=chat.chat_id,
@@ -259,29 +269,61 @@ class RequestRun:
             async for event in events:
                 self._invocation_id = event.invocation_id
                 if event.partial:  # nearly all of them, and never with artifacts
-                    self._write(self._translator.feed(event))
+                    self.tell(event)
                 else:
-                    await self._note_stored(event)
-                    files = await chat.files(event.actions.artifact_delta)
-                    self._write(self._translator.feed(event, files, records=leased.records))
+                    await note_stored(chat, self.leased, event)
+                    self.tell(event, await chat.files(event.actions.artifact_delta))
 
-    async def _note_stored(self, event: Event) -> None:
-        for response in event.get_function_responses():
-            if response.id not in event.actions.requested_tool_confirmations:
-                call = CallKey(event.invocation_id, response.id or "")
-                self.leased.store_result(call)
-                self.leased.questions.pop(call, None)
-        self.leased.questions |= {asked.call: asked for asked in await open_questions(self._context.chat, [event])}
-        for call in event.get_function_calls():
-            if call.name == CONFIRMATION and is_frameworks_own(event, call):
-                original = as_dict(as_dict(call.args).get("originalFunctionCall"))
-                self.leased.unasked.discard(CallKey(event.invocation_id, str(original.get("id"))))
+    def tell(self, event: Event, files: dict[str, ArtifactFile] | None = None) -> None:
+        if self._is_waiting:
+            self._unwritten.append((event, files))
+            return
+        records = {} if event.partial else self.leased.records
+        self._write(self._translator.feed(event, files, records=records))
+        self._direct_text.came_out(event)
+        self._waits.written()
 
     def _write(self, chunks: list[AnyChunk]) -> None:
-        if chunks and not self.log.is_closed:  # a run that was given up may still be talking
-            self.log.append(encode_chunks(chunks))
-            if self.log.size_bytes > self._max_log_bytes and not self._abort.is_set():
+        if chunks and not self.last_log.is_closed:  # a run that was given up may still be talking
+            self.last_log.append(encode_chunks(chunks))
+            if self.last_log.size_bytes > self._max_log_bytes and not self._abort.is_set():
                 self.end_by("size")
+
+    # -- calls that wait inside ADK -----------------------------------------------------------------------------------
+
+    def end_segment(self) -> None:
+        if self._is_waiting or self._is_ending or self._abort.is_set():
+            return
+        self._bounds.stop_watching_time()
+        self._bounds.stop_watching_readers()
+        self._direct_text.pause()
+        for call in self.leased.unasked:  # ADK asks when all calls of its model's answer have ended
+            self._translator.works_on(call.call_id)
+        self._write(self._translator.finish(records=self.leased.records))
+        self.last_log.close()
+        self._is_waiting = True
+
+    def go_on(self, call: CallKey) -> None:
+        if self._is_waiting and not self._is_over:
+            self._open_segment(frozenset({call}), None)
+
+    def _open_segment(self, calls: frozenset[CallKey], request: AnsweredCalls | None) -> None:
+        """`request`: of the client that has answered. Nobody has to read what follows from a deadline."""
+        records, parts = self.leased.records, self._translator.call_parts
+        start_id, known = (request.start_id, request.known_outputs) if request else (self.message_id or "", ())
+        opening = self._translator.new_segment(start_id, records, calls, known)
+        by_client = encode_chunks(parts.sent_by_client(records, calls))
+        self.last_log = ChunkLog(secrets.token_urlsafe(3), [*self.last_log.told(), *by_client])
+        self._is_waiting = False
+        self.leased.note_answers(calls)
+        self._write(opening)
+        unwritten, self._unwritten = self._unwritten, []
+        for event, files in unwritten:
+            self.tell(event, files)
+        self._bounds.watch_time()
+        if request is not None and self._request.needs_reader:
+            self._bounds.watch_readers()
+        self._context.owner.segment_opened(self)
 
     async def _store_unfinished_answer(self) -> None:
         """ADK stores nothing of an answer that does not end by itself, but the user has read it."""
@@ -289,13 +331,10 @@ class RequestRun:
             return
         ids = replace(self._request.ids, ended_by=self._ended_by, failure=self._failure)
         events = unfinished_events(self._translator, ids, self._invocation_id, self._context.chat.root_author)
-        try:
-            if self._ended_by == "failure" and not await still_has_lease(self._context):
-                self._failure = LEASE_LOST
-            else:
-                await self._context.chat.append(events)
-        except Exception as error:  # the session is gone or busy: the stream must end all the same
-            log_failure(error, self.log.segment)
+        if not await append_if_leased(
+            self._context, events, self.last_log.segment, has_failed=self._ended_by == "failure"
+        ):
+            self._failure = LEASE_LOST
 
     # -- bounds -------------------------------------------------------------------------------------------------------
 
@@ -304,4 +343,4 @@ class RequestRun:
         self.stop_soon()
 
     def stop_soon(self) -> None:
-        self._stopping = asyncio.create_task(self.stop(), name=f"adk-stream stop {self.log.segment}")
+        self._stopping = asyncio.create_task(self.stop(), name=f"adk-stream stop {self.last_log.segment}")

@@ -14,7 +14,7 @@ _TOOL_AT_WORK_S = 1
 
 class BoundedRun(Protocol):
     @property
-    def log(self) -> ChunkLog: ...
+    def last_log(self) -> ChunkLog: ...
 
     @property
     def leased(self) -> LeasedChat: ...
@@ -32,23 +32,26 @@ class RunBounds:
         self._limits = limits
         self._time: asyncio.TimerHandle | None = None
         self._unread: asyncio.TimerHandle | None = None
+        self._left_s = limits.max_run_s
 
     def watch_readers(self) -> None:
-        self._run.log.on_readers_changed = self._readers_changed
+        self._run.last_log.on_readers_changed = self._readers_changed
         # The first reader may still be on its way, however short the time is afterwards.
         patience_s = max(self._limits.unread_run_s, _FIRST_READER_S)
         self._unread = asyncio.get_running_loop().call_later(patience_s, self._nobody_reads)
 
     def watch_time(self) -> None:
-        loop, longest_s = asyncio.get_running_loop(), self._limits.max_run_s
-        self._time = loop.call_later(longest_s, self._out_of_time, loop.time() + longest_s)
+        """Also after `stop_watching_time`: what was used up then stays used up."""
+        loop = asyncio.get_running_loop()
+        self._time = loop.call_later(self._left_s, self._out_of_time, loop.time() + self._left_s)
 
     def stop_watching_time(self) -> None:
         if self._time is not None:
+            self._left_s = max(0, self._time.when() - asyncio.get_running_loop().time())
             self._time.cancel()
 
     def stop_watching_readers(self) -> None:
-        self._run.log.on_readers_changed = lambda: None
+        self._run.last_log.on_readers_changed = lambda: None
         if self._unread is not None:
             self._unread.cancel()
 
@@ -63,7 +66,7 @@ class RunBounds:
         if self._unread is not None:
             self._unread.cancel()
             self._unread = None
-        if not self._run.log.is_read:
+        if not self._run.last_log.is_read:
             loop = asyncio.get_running_loop()
             self._unread = loop.call_later(self._limits.unread_run_s, self._nobody_reads)
 

@@ -5,41 +5,25 @@ out of date.
 """
 
 from collections.abc import Collection, Iterable
-from dataclasses import dataclass
-from datetime import UTC, datetime
 from typing import Any
 
 from ...protocol.answers import CONFIRMATION
+from ...protocol.approval_chain import BY_POLICY
+from ...protocol.call_keys import work_key
 from ...protocol.call_record import CallKey, CallRecord, Records, State
 from ...protocol.chunks import AnyChunk, ProviderMetadata, ToolOutputAvailable, ToolOutputError
 from ...protocol.digest import has_large_integer, shown_arguments
 from ...protocol.messages import ApprovalStyle
 from ...protocol.stream import ChunkWriter
-from ..calls.outcomes import recorded_response, refusal_text
+from ..calls.outcomes import refusal_text
 from ..calls.policy import is_for_people
 from ..event_parts import as_dict
+from .approval_card import card_of
+from .call_part import CallPart, show_automatic, show_chain, show_others
+from .recorded_chunks import decision_of, is_denied, question_of, recorded_chunk
 
 _NO_CALL = CallKey("", "")
 _GIVEN_TO_BROWSER = (State.APPROVED, State.DONE)
-
-
-@dataclass(slots=True)
-class CallPart:
-    """A call, as the client knows it."""
-
-    wire_id: str
-    call: CallKey
-    outlives_run: bool = False
-    """ADK leaves the call open when its run ends: somebody else answers it."""
-    is_input_request: bool = False
-    """A question of the agent's own, without a tool: there is no record of it before its answer."""
-    approval_id: str | None = None
-    """The id under which a person was asked about it."""
-    is_servers: bool = False
-    """A person was asked about it, and the server runs it."""
-    is_undecided: bool = False
-    is_known: bool = False
-    """The client has the result: it sent it itself, or got it before."""
 
 
 class CallParts:
@@ -64,6 +48,9 @@ class CallParts:
             return self._writer.tools.defer(part.wire_id, arguments, metadata)
         return self._writer.tools.input_available(part.wire_id, arguments, metadata=metadata)
 
+    def has_call(self, call: CallKey) -> bool:
+        return call in self._calls
+
     def outlives_the_run(self, wire_id: str) -> bool:
         part = self._parts.get(wire_id)
         return part is not None and part.outlives_run
@@ -73,12 +60,19 @@ class CallParts:
         part = self._parts.get(wire_id)
         return part is not None and self._was_asked_live(part, records)
 
+    def waits_for_person(self, wire_id: str, records: Records) -> bool:
+        part = self._parts.get(wire_id)
+        record = records.get(part.call) if part is not None else None
+        return part is not None and part.is_undecided and (record is None or not record.is_decided)
+
     def has_asked(self, call: CallKey, records: Records) -> bool:
         """Whether the client can answer this call."""
         part = next((part for part in self._parts.values() if part.call == call), None)
         record = records.get(call)
         if part is None or record is None:
             return False
+        if not record.asks_owner:
+            return part.shown_version is not None
         return part.approval_id is not None if record.approval_id else not self._writer.tools.is_deferred(part.wire_id)
 
     def asked_as(self, approval_id: str, records: Records) -> CallRecord | None:
@@ -91,6 +85,11 @@ class CallParts:
     def ask(self, wire_id: str, approval_id: str, question: dict[str, Any], records: Records) -> list[AnyChunk]:
         """A person is asked about a call of the server. `question`: the arguments of ADK's confirmation call."""
         part = self._parts[wire_id]
+        record = records.get(part.call)
+        if record is not None and not record.asks_owner:
+            return show_others(self._writer, part, record)
+        if record is not None and record.decided_by == BY_POLICY:
+            return show_automatic(self._writer, part, record)
         if part.is_undecided:
             return []
         part.is_undecided = part.is_servers = True
@@ -108,13 +107,13 @@ class CallParts:
             self._questions[approval_id] = shown_arguments(question)
             return self._writer.tools.asked_elsewhere(part.wire_id)
         record = records.get(part.call)
-        hint = record.hint if record is not None and is_for_people(record.hint) else None
-        about: dict[str, Any] = {
-            "hint": hint or confirmation.get("hint") or None,
-            "payload": shown_arguments(confirmation.get("payload")),
-            "deadline": _deadline(record),
-        }
-        about = {name: value for name, value in about.items() if value is not None}
+        hint, payload = confirmation.get("hint") or None, confirmation.get("payload")
+        if record is not None:
+            about = card_of(record, hint, payload)
+            part.shown_version = record.version
+        else:
+            about = {"hint": hint, "payload": shown_arguments(payload)}
+            about = {name: value for name, value in about.items() if value is not None}
         out = self._writer.tools.approval_request(part.wire_id, approval_id, reason=about.get("hint"), descriptor=about)
         return [*out, *self._writer.data("approval", about, id=approval_id)]
 
@@ -127,25 +126,38 @@ class CallParts:
             *self._ask_with_tool(records),
         ]
 
-    def _still_open(self) -> list[CallPart]:
+    def _still_open(self) -> Collection[CallPart]:
         self._open = {id: part for id, part in self._open.items() if self._writer.tools.can_take_result(id)}
-        return list(self._open.values())
+        return self._open.values()
 
     def before_results(self, wire_ids: Iterable[str], records: Records) -> list[AnyChunk]:
         """The questions that a live session asked about these calls: ADK has no events for them."""
         known = [self._parts[wire_id] for wire_id in wire_ids if wire_id in self._parts]
+        answered = [chunk for part in known for chunk in self._end_question(part, records)]
         parts = [part for part in known if self._was_asked_live(part, records)]
         if not parts:
-            return []
+            return answered
         return [
+            *answered,
             *self._ask_recorded(parts, records),
             *self._settle_deferred(parts, records),
             *self._ask_with_tool(records),
         ]
 
+    def _end_question(self, part: CallPart, records: Records) -> list[AnyChunk]:
+        """Of the confirmation tool: it was answered while a segment was open, which therefore shows the answer."""
+        if part.approval_id is None or not self._writer.tools.can_take_result(part.approval_id):
+            return []
+        record = records.get(part.call)
+        if record is None or record.approved is None:
+            return self._writer.tools.output_known(part.approval_id)
+        return self._writer.tools.output(part.approval_id, decision_of(record))
+
     def _was_asked_live(self, part: CallPart, records: Records) -> bool:
         record = records.get(part.call)
-        return part.approval_id is None and record is not None and record.approval_id is not None
+        if record is None or record.approval_id is None:
+            return False
+        return part.approval_id is None if record.asks_owner else part.shown_version != record.version
 
     def _ask_recorded(self, parts: Iterable[CallPart], records: Records) -> list[AnyChunk]:
         out: list[AnyChunk] = []
@@ -156,7 +168,7 @@ class CallParts:
         return out
 
     def _ask_as_recorded(self, part: CallPart, record: CallRecord, records: Records) -> list[AnyChunk]:
-        return self.ask(part.wire_id, record.approval_id or "", _question(record), records)
+        return self.ask(part.wire_id, record.approval_id or "", question_of(record), records)
 
     def _settle_deferred(self, parts: Iterable[CallPart], records: Records) -> list[AnyChunk]:
         out: list[AnyChunk] = []
@@ -179,7 +191,13 @@ class CallParts:
     def _hand_over(self, part: CallPart, record: CallRecord, records: Records) -> list[AnyChunk]:
         if record.approval_id is None:
             return self._writer.tools.to_client(part.wire_id)
-        question = _question(record)
+        if not record.asks_owner:
+            out = show_others(self._writer, part, record)
+            return [*out, *self._writer.tools.to_client(part.wire_id)] if record.state in _GIVEN_TO_BROWSER else out
+        if record.decided_by == BY_POLICY:
+            out = show_automatic(self._writer, part, record)
+            return [*out, *self._writer.tools.to_client(part.wire_id)]
+        question = question_of(record)
         if self._style == "confirmation-tool":
             out = self._writer.tools.to_client(part.wire_id)
             return [*out, *self._request(part, record.approval_id, question, records)]
@@ -195,8 +213,8 @@ class CallParts:
             out += self._writer.tool_input_start(approval_id, CONFIRMATION)
             out += self._writer.tools.input_available(approval_id, question, awaits_client=True)
             record = self.asked_as(approval_id, records)
-            if record is not None and record.approved is not None:
-                out += self._writer.tools.output(approval_id, _decision(record))
+            if record is not None and record.owner_said is not None:
+                out += self._writer.tools.output(approval_id, decision_of(record))
         self._questions.clear()
         return out
 
@@ -225,8 +243,11 @@ class CallParts:
                 out += self._writer.tools.output_known(part.approval_id)
         for part in taken_up:
             record = records.get(part.call)
+            if record is not None:
+                out += show_chain(self._writer, part, record)
             is_free = record is not None and record.executor == "browser" and record.state is State.APPROVED
-            if is_free and part.outlives_run and self._style == "approval-request":
+            is_shown = self._style == "approval-request" or (record is not None and not record.asks_owner)
+            if is_free and part.outlives_run and is_shown:
                 out += self._writer.tools.to_client(part.wire_id)
         return out
 
@@ -239,8 +260,8 @@ class CallParts:
                 continue
             if part.is_known:
                 out.append(recorded_chunk(part.wire_id, record))
-            if self._style == "confirmation-tool" and part.approval_id is not None and record.approved is not None:
-                out.append(ToolOutputAvailable(part.approval_id, _decision(record)))
+            if self._style == "confirmation-tool" and part.approval_id is not None and record.owner_said is not None:
+                out.append(ToolOutputAvailable(part.approval_id, decision_of(record)))
         return out
 
     # -- results ------------------------------------------------------------------------------------------------------
@@ -256,7 +277,7 @@ class CallParts:
         if record is None:
             return None
         is_browsers = record.executor == "browser" and record.state is State.DONE
-        return self._recorded_result(part, record, closing) if is_browsers or _is_denied(record) else None
+        return self._recorded_result(part, record, closing) if is_browsers or is_denied(record) else None
 
     def end_recorded(self, records: Records) -> list[AnyChunk]:
         """The run is over, for whatever reason. Calls that have ended get the recorded outcome. Calls that may still go
@@ -264,8 +285,12 @@ class CallParts:
         parts = self._still_open()
         out = self._ask_recorded(parts, records)
         for part in parts:
+            work = records.get(work_key(part.call))
+            if work is not None and self._writer.tools.has_progress(part.wire_id):
+                out += self.show_work(work)
+                continue  # the record of its approval says only that the tool has returned
             record = records.get(part.call)
-            if record is None or not self._writer.tools.can_take_result(part.wire_id):
+            if record is None:
                 continue
             if record.is_final:
                 out += self._settle_deferred([part], records)
@@ -273,6 +298,21 @@ class CallParts:
             elif part.is_servers and not part.is_undecided:
                 self._writer.tools.asked_elsewhere(part.wire_id)
         return out
+
+    def show_work(self, work: CallRecord) -> list[AnyChunk]:
+        """How far a long-running call is, or its end, as the application has reported it last."""
+        part = self._part_of(work)
+        if part is None or not self._writer.tools.can_take_result(part.wire_id) or work.result is None:
+            return []
+        if work.is_final:
+            return self._recorded_result(part, work, ())
+        return self._writer.tools.output(part.wire_id, work.result["output"], preliminary=True)
+
+    def has_work(self, work: CallRecord) -> bool:
+        return self._part_of(work) is not None
+
+    def _part_of(self, work: CallRecord) -> CallPart | None:
+        return next((part for part in self._parts.values() if work.call in (part.call, work_key(part.call))), None)
 
     def _ended(self, part: CallPart, record: CallRecord) -> list[AnyChunk]:
         if part.is_known:
@@ -288,44 +328,9 @@ class CallParts:
         return self._recorded_result(part, record, closing)
 
     def _recorded_result(self, part: CallPart, record: CallRecord, closing: Collection[str]) -> list[AnyChunk]:
-        if _is_denied(record):
+        if is_denied(record) and (record.chain is None or part.approval_id is not None):
             return self._writer.tools.deny(part.wire_id, refusal_text(record), closing=closing)
         chunk = recorded_chunk(part.wire_id, record)
         if isinstance(chunk, ToolOutputError):
             return self._writer.tools.error(part.wire_id, chunk.error_text, closing=closing)
         return self._writer.tools.output(part.wire_id, chunk.output, closing=closing)
-
-
-def recorded_chunk(wire_id: str, record: CallRecord) -> ToolOutputAvailable | ToolOutputError:
-    """The recorded outcome of a call."""
-    if record.state not in (State.DONE, State.FAILED):
-        return ToolOutputError(wire_id, refusal_text(record))
-    if record.executor == "browser" and "output" in record.result:
-        return ToolOutputAvailable(wire_id, record.result["output"])
-    response = recorded_response(record)
-    if response.keys() == {"error"}:
-        return ToolOutputError(wire_id, str(response["error"]))
-    return ToolOutputAvailable(wire_id, response)
-
-
-def _is_denied(record: CallRecord) -> bool:
-    return record.state is State.DENIED or (record.state is State.EXPIRED and record.approved is False)
-
-
-def _question(record: CallRecord) -> dict[str, Any]:
-    confirmation = {"hint": record.hint or "", "confirmed": False, "payload": record.asked_payload}
-    return {
-        "originalFunctionCall": {"id": record.call.call_id, "name": record.tool, "args": record.arguments},
-        "toolConfirmation": {name: value for name, value in confirmation.items() if value is not None},
-    }
-
-
-def _decision(record: CallRecord) -> dict[str, Any]:
-    said = {"confirmed": record.approved, "reason": record.reason, "payload": record.payload}
-    return {name: value for name, value in said.items() if value is not None}
-
-
-def _deadline(record: CallRecord | None) -> str | None:
-    if record is None or record.deadline is None:
-        return None
-    return datetime.fromtimestamp(record.deadline, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")

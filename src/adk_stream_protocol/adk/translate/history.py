@@ -47,14 +47,14 @@ class _AssistantMessage:
             if "approval" not in part:
                 continue
             record = self._translator.call_parts.asked_as(part["approval"]["id"], self._records)
-            if record is not None and record.approved is not None:
+            if record is not None and record.owner_said is not None:
                 _decide(part, record)
         return self._fold.message()
 
 
 def _decide(part: Part, record: CallRecord) -> None:
     """Add the person's decision. The client writes it into its own message; there is no chunk for it."""
-    part["approval"]["approved"] = record.approved
+    part["approval"]["approved"] = record.owner_said
     if record.reason is not None:
         part["approval"]["reason"] = record.reason
     if part["state"] == "approval-requested":
@@ -66,7 +66,7 @@ async def replay(
 ) -> list[AnyChunk]:
     """The segments of a message so far. Afterwards the translator has the state that it had when the last one ended."""
     chunks = await _replayed(translator, chat, events, message_id, records)
-    return [*chunks, *translator.pause(records)]
+    return [*chunks, *translator.pause_stopped(records)]
 
 
 async def replay_to_its_end(
@@ -205,14 +205,19 @@ async def _user_message_ids(events: list[Event], share: LoopShare) -> dict[int, 
             ahead = max(ahead, place + 1)
             while ahead < len(events) and events[ahead].invocation_id == event.invocation_id:
                 await share.give_way()
-                named = user_message_id_of(events[ahead])
-                if named is not None and named not in known:
+                named = next((name for name in _names_of(events[ahead]) if name not in known), None)
+                if named is not None:
                     break
-                named = None
                 ahead += 1
         ids[place] = named or event.id
         known.add(ids[place])
     return ids
+
+
+def _names_of(event: Event) -> list[str]:
+    """Messages of the user, in their order, whose last one this event answers."""
+    ids = MessageIds.of(event)
+    return [*(ids.skipped or ()), *([ids.user_message_id] if ids.user_message_id is not None else [])]
 
 
 def _has_user_parts(event: Event) -> bool:

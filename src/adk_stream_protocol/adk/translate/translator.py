@@ -48,6 +48,10 @@ class _GrowingPart:
     delta: type[TextDelta] | type[ReasoningDelta]
     part_id: str
 
+    def grow(self, text: str) -> list[AnyChunk]:
+        self.remember(text)
+        return [self.delta(self.part_id, text)]
+
 
 class Translator:
     def __init__(
@@ -59,6 +63,7 @@ class Translator:
         send_state: Collection[str] = (),
         send_nodes: bool = False,
         control_flow: ControlFlow | None = None,
+        browser_tools: Collection[str] = (),
     ) -> None:
         self._writer = ChunkWriter(sdk_version=sdk_version)
         style = approval_style or ("confirmation-tool" if sdk_version == 5 else "approval-request")
@@ -69,6 +74,7 @@ class Translator:
         wire_ids = WireIds(self._writer.tools)
         self._whole_parts = WholeParts(self._writer, wire_ids, self._sources)
         self._calls = FunctionCalls(self._writer, self.call_parts, wire_ids, self._whole_parts, control_flow)
+        self._calls.browser_tools = browser_tools
         self._actions = EventActions(self._writer, send_state=send_state, send_nodes=send_nodes)
         self._ending = Ending()
 
@@ -79,7 +85,15 @@ class Translator:
 
     def pause(self, records: Records = _NO_RECORDS) -> list[AnyChunk]:
         """The message waits for its client's answer."""
-        return [*self.call_parts.settle(records), *self._writer.pause()]
+        return [*self._settle(records), *self._writer.pause()]
+
+    def _settle(self, records: Records) -> list[AnyChunk]:
+        out = [*self._calls.release(records), *self._calls.leave_delegated(records)]
+        return [*out, *self.call_parts.settle(records)]
+
+    def pause_stopped(self, records: Records) -> list[AnyChunk]:
+        """The message waits for its client's answer, and its run was over."""
+        return [*self._settle(records), *self._writer.pause_stopped()]
 
     def new_segment(
         self,
@@ -95,7 +109,7 @@ class Translator:
 
     def end(self, records: Records, ended_by: str | None, failure: str | None) -> list[AnyChunk]:
         """The end of a run: its own (None), a stop, a failure, or a limit. Recorded outcomes are always emitted."""
-        recorded = self.call_parts.end_recorded(records)
+        recorded = [*self._calls.release(records), *self.call_parts.end_recorded(records)]
         if ended_by is None:
             return [*recorded, *self.finish(records=records)]
         if ended_by == "stop":
@@ -108,26 +122,25 @@ class Translator:
         """The run is over: nothing more will come. `limit`: the one that ended it."""
         if limit is not None:
             metadata = self._ending.metadata(limit)
-            return [*self.call_parts.settle(records), *self._writer.finish("length", metadata)]
+            return [*self._release_and_settle(records), *self._writer.finish("length", metadata)]
         if self._ending.failure is not None:
-            return [*self.call_parts.settle(records), *self._writer.error(self._ending.failure)]
-        out = [*self._calls.leave_delegated(records), *self.call_parts.settle(records)]
+            return [*self._release_and_settle(records), *self._writer.error(self._ending.failure)]
+        out = self._settle(records)
         reason = "tool-calls" if self._writer.tools.awaits_results else self._ending.reason or "stop"
         return [*out, *self._writer.finish(reason, self._ending.metadata())]
 
     def fail(self, public_text: str, *, records: Records = _NO_RECORDS) -> list[AnyChunk]:
         """The run raised. ADK has reported it in an event before; the client reads it once."""
-        return [*self.call_parts.settle(records), *self._writer.error(public_text)]
+        return [*self._release_and_settle(records), *self._writer.error(public_text)]
 
     def abort(self, *, records: Records = _NO_RECORDS) -> list[AnyChunk]:
-        return [*self.call_parts.settle(records), *self._writer.abort()]
+        return [*self._release_and_settle(records), *self._writer.abort()]
 
-    def delegate(self, call_id: str) -> list[AnyChunk]:
-        """An agent that runs as this tool is about to ask the client, in a step of its own."""
-        return self._calls.delegate(call_id)
+    def _release_and_settle(self, records: Records) -> list[AnyChunk]:
+        return [*self._calls.release(records), *self.call_parts.settle(records)]
 
     def works_on(self, call_id: str) -> None:
-        """The segment will end while the server is at this call."""
+        """The server goes on with this call when the segment ends. What waits for the client is in a later step."""
         self._calls.works_on(call_id)
 
     def half_said(self) -> list[tuple[str, str | None, list[types.Part]]]:
@@ -158,18 +171,19 @@ class Translator:
                 part = parts[0]
                 text = part.text
                 if text and growing.is_thought is bool(part.thought):
-                    growing.remember(text)
-                    return [growing.delta(growing.part_id, text)]
-            return self._feed_partial(event, parts)
+                    return growing.grow(text)
+            released = self._calls.release(records, event) if self._calls.starts_work(event) else []
+            return [*released, *self._feed_partial(event, parts)]
         self._growing = None
         parts = (event.content.parts if event.content else None) or []
         results = [part.function_response for part in parts if part.function_response is not None]
+        released = self._calls.release(records, event)
         if event.author == "user":  # the user's words are not ours to repeat; a result for an open call is
             before = self.pause(records) if self._calls.are_answered_by(results) else []
-            return [*before, *self._take_results(event, results, records)]
+            return [*released, *before, *self._take_results(event, results, records)]
         speaker = self._speakers.of(event)
         sources, citations = self._sources.feed(event)
-        out: list[AnyChunk] = []
+        out = released
         if any(is_model_output(part) for part in parts):
             out += self._model_call(event, speaker)
         if not is_aside(event):
@@ -181,6 +195,11 @@ class Translator:
         out += self._take_results(event, results, records)
         self._ending.add(event)
         return [*out, *self._actions.encode(event, artifacts or {})]
+
+    def grow(self, text: str, *, is_thought: bool) -> list[AnyChunk] | None:
+        """The next piece of the part that the last event has added to; None if that part cannot take it."""
+        growing = self._growing
+        return growing.grow(text) if growing is not None and growing.is_thought is is_thought else None
 
     def _take_results(self, event: Event, results: list[types.FunctionResponse], records: Records) -> list[AnyChunk]:
         return self._calls.take_results(event, self._speakers.of(event), results, records) if results else []
@@ -240,13 +259,14 @@ class Translator:
             # A callback or plugin replaced what was streamed. No chunk takes text back, so both stay, marked.
             out += self._writer.end_text(speaker, metadata={"adk": {"replaced": True}})
         last_text = next((part for part in reversed(parts) if part.text and not part.thought), None)
+        is_deferred = self._calls.are_deferred(event, speaker)
         for part in parts:
             if part.text:
                 out += self._rest_of_text(speaker, text_kind(part), part.text, said)
                 if part is last_text and self._writer.open_text_kind(speaker) == "text":
                     out += self._writer.end_text(speaker, citations=citations)
             elif part.function_call is not None:
-                out += self._calls.add(event, speaker, part.function_call, records)
+                out += self._calls.add(event, speaker, part.function_call, records, is_deferred=is_deferred)
             elif is_atomic(part) and not speaker.repeats_part():
                 out += self._whole_parts.encode(speaker, part)
         out += self._calls.end_streamed(speaker)

@@ -22,4 +22,5 @@ class Translators:
             send_state=ids.send_state or (),
             send_nodes=ids.send_nodes or False,
             control_flow=chat.control_flow,
+            browser_tools=chat.browser_tools,
         )

@@ -1,0 +1,95 @@
+"""Calls of remote agents (A2A): the remote agent asks, and runs its tool when ADK hands it the answer.
+
+ADK relays the events of the remote agent as those of its local agent, and an answer of the user to the remote one. Here
+its questions get records, so that somebody can answer them, and what came of them is recorded.
+"""
+
+import logging
+from collections.abc import Collection
+from typing import Any
+
+from google.adk.events import Event
+from google.adk.tools.tool_confirmation import ToolConfirmation
+from google.genai import types
+
+from ...errors import StoreUnavailable
+from ...protocol import call_record
+from ...protocol.answers import CONFIRMATION
+from ...protocol.call_record import CallKey, CallRecord, NotAllowed, State
+from ...store.base import Store, advance
+from ..event_parts import as_dict, is_frameworks_own, is_relayed
+from .leased_chat import LeasedChat
+
+logger = logging.getLogger(__name__)
+
+_REMOTE = "remote"
+
+
+def is_remote(record: CallRecord) -> bool:
+    return bool(as_dict(record.made_in).get(_REMOTE))
+
+
+def made_in(event: Event) -> dict[str, Any]:
+    """For the record of a call that a remote agent has made."""
+    return {"agent": event.author, _REMOTE: True}
+
+
+def questions_in(event: Event) -> list[tuple[CallKey, types.FunctionCall]]:
+    """What a remote agent asks in this event, with the calls that it asks about."""
+    found: list[tuple[CallKey, types.FunctionCall]] = []
+    for call in event.get_function_calls() if is_relayed(event) else ():
+        original = as_dict(as_dict(call.args).get("originalFunctionCall"))
+        if call.name == CONFIRMATION and is_frameworks_own(event, call) and original.get("id"):
+            found.append((CallKey(event.invocation_id, str(original["id"])), call))
+    return found
+
+
+def without_question(event: Event, call: types.FunctionCall) -> None:
+    """Nobody can be asked."""
+    parts = (event.content.parts if event.content else None) or []
+    kept = [part for part in parts if part.function_call is not call]
+    event.content = types.Content(role="model", parts=kept) if kept else None
+    event.long_running_tool_ids = {*(event.long_running_tool_ids or ())} - {call.id or ""}
+
+
+async def take_results(event: Event, store: Store, leased: LeasedChat) -> None:
+    """What the remote agent has sent about calls that somebody was asked about."""
+    for response in event.get_function_responses() if is_relayed(event) else ():
+        key = CallKey(event.invocation_id, response.id or "")
+        record = leased.records.get(key)
+        if record is None or not is_remote(record):
+            continue
+        if not record.is_decided:  # a placeholder, which ADK marks only where the tool is
+            event.actions.requested_tool_confirmations[key.call_id] = ToolConfirmation(hint=record.hint or "")
+        elif record.state is State.STARTED:
+            await _finish(key, response.response or {}, store, leased)
+
+
+async def _finish(key: CallKey, response: dict[str, Any], store: Store, leased: LeasedChat) -> None:
+    def finish(found: CallRecord, _: float) -> CallRecord:
+        result = {"response": response, "state": {}}
+        return call_record.finish(found, lease_token=leased.lease.token, result=result)
+
+    try:
+        leased.records[key] = await advance(store, leased.key, key, finish, known=leased.known())
+    except (NotAllowed, StoreUnavailable):  # then its outcome is unknown
+        logger.error("the end of a remote call was not recorded")
+    leased.end(key)
+
+
+async def start_remote(calls: Collection[CallKey], store: Store, leased: LeasedChat) -> None:
+    """ADK is about to tell remote agents that these calls are approved: from now on they may have their effects."""
+    for key in calls:
+        record = leased.records.get(key)
+        if record is None or not is_remote(record) or record.state is not State.APPROVED:
+            continue
+        leased.begin(key)
+        leased.records[key] = await advance(
+            store,
+            leased.key,
+            key,
+            lambda found, _: call_record.claim(found, digest=found.digest, lease_token=leased.lease.token),
+            lambda found, _: call_record.start(found, lease_token=leased.lease.token),
+            lease=leased.lease,
+            known=leased.known(),
+        )

@@ -1,0 +1,93 @@
+"""The steps of the gate that both modes share, one by one."""
+
+import asyncio
+from typing import Any
+
+import pytest
+from google.adk.tools.tool_confirmation import ToolConfirmation
+
+from adk_stream_protocol.adk.calls.gate_steps import record_failure, run_by_policy, wait_if_run_is_ending
+from adk_stream_protocol.adk.calls.gated_call import NOT_APPROVED, STORE_DOWN
+from adk_stream_protocol.errors import StoreUnavailable
+from adk_stream_protocol.protocol.call_record import State
+from support.gated_calls import PAY, Gate, logged
+
+pytestmark = pytest.mark.virtual_time
+
+FAILED = {"error": "The tool pay failed."}
+UNKNOWN = {
+    "error": "The server stopped while this call was running. Whether it took effect is unknown; it was not run again."
+}
+
+
+async def test_a_run_that_is_about_to_end_begins_no_tool() -> None:
+    gate = await Gate.opened()
+    await wait_if_run_is_ending(gate.leased)
+    gate.leased.begins_nothing = True
+    with pytest.raises(TimeoutError):
+        await asyncio.wait_for(wait_if_run_is_ending(gate.leased), 3600)
+
+
+async def test_what_the_policy_waives_runs_as_if_somebody_had_confirmed_it() -> None:
+    for payload in ({}, {"payload": {"to": "Bob"}}):
+        gate, context = await Gate.opened(), Context()
+        assert await run_by_policy(gate.call(), PAY, context, **payload) is None  # pyright: ignore[reportArgumentType]
+        assert context.tool_confirmation == ToolConfirmation(confirmed=True, payload=payload.get("payload"))
+        stored = await gate.stored()
+        assert (stored.state, stored.decided_by) == (State.STARTED, "by policy")
+
+
+async def test_what_the_policy_waives_does_not_run_if_that_cannot_be_recorded() -> None:
+    gate, context = await Gate.opened(), Context()
+    gate.store.failures = [StoreUnavailable()]
+    refused = await run_by_policy(gate.call(), PAY, context)  # pyright: ignore[reportArgumentType]
+    assert refused == {"error": STORE_DOWN}
+    assert (context.tool_confirmation, gate.leased.records) == (None, {})
+
+
+async def test_what_the_policy_waives_does_not_run_with_other_arguments() -> None:
+    gate, context = await Gate.opened(), Context()
+    refused = await run_by_policy(gate.call(), {"amount": 6}, context)  # pyright: ignore[reportArgumentType]
+    assert refused == {"error": NOT_APPROVED}
+    assert context.tool_confirmation is None
+    assert (await gate.stored()).state is State.APPROVED
+
+
+@pytest.mark.parametrize("error", [ValueError(), asyncio.CancelledError()], ids=["failed", "cancelled"])
+async def test_nobody_waits_for_a_tool_that_has_raised(error: BaseException) -> None:
+    gate = await Gate.opened()
+    call = await gate.started()
+    assert gate.leased.at_work == {call.key}
+    await record_failure(call, error)
+    assert gate.leased.at_work == set()
+    assert (await gate.stored()).state is (State.FAILED if isinstance(error, ValueError) else State.UNKNOWN)
+
+
+@pytest.mark.parametrize("is_live", [False, True], ids=["request mode", "live mode"])
+async def test_the_model_is_told_of_a_failure_what_is_recorded(is_live: bool, caplog: pytest.LogCaptureFixture) -> None:
+    gate = await Gate.opened()
+    gate.leased.observer = gate.leased.live_observer = any_observer() if is_live else None
+    # In request mode ADK gives the error to the application's callbacks first.
+    assert await record_failure(await gate.started(), ValueError()) == (FAILED if is_live else None)
+    assert (await gate.stored()).result == {"response": FAILED, "state": {}}
+    assert logged(caplog) == (["tool pay failed in a live session: ValueError"] if is_live else [])
+
+
+@pytest.mark.parametrize("is_live", [False, True], ids=["request mode", "live mode"])
+async def test_the_outcome_of_a_failed_tool_in_a_chat_that_is_gone_is_unknown(is_live: bool) -> None:
+    gate = await Gate.opened()
+    gate.leased.observer = gate.leased.live_observer = any_observer() if is_live else None
+    call = await gate.started()
+    await gate.store.forget(gate.leased.lease)
+    assert await record_failure(call, ValueError()) == UNKNOWN
+
+
+class Context:
+    """What these steps use of ADK's context of a tool."""
+
+    tool_confirmation: ToolConfirmation | None = None
+
+
+def any_observer() -> Any:
+    """Nothing is told to it here."""
+    return object()

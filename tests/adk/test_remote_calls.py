@@ -1,0 +1,161 @@
+"""Remote agents, over A2A with a real server: what they ask reaches the client, and the answer reaches them."""
+
+import asyncio
+import socket
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import httpx
+import pytest
+import uvicorn
+from google.adk.agents import LlmAgent
+from google.adk.apps import App
+from google.adk.runners import Runner
+from google.adk.sessions import InMemorySessionService
+from google.adk.tools import FunctionTool, LongRunningFunctionTool, request_input
+
+from adk_stream_protocol.adk.runner import resumable
+from adk_stream_protocol.protocol.call_record import ChatKey
+from adk_stream_protocol.store.memory import MemoryStore
+from adk_stream_protocol.testing import ScriptedModel, call
+from support.conversations import asked_parts
+from support.pages import Clock, Page, Till, page
+from support.records import read_whole
+from support.workers import answer_body
+
+pytestmark = [
+    pytest.mark.filterwarnings("ignore::UserWarning"),  # ADK's: A2A is experimental
+    pytest.mark.filterwarnings("ignore::DeprecationWarning"),  # of uvicorn and of the A2A SDK
+]
+
+PAY = [call("pay", amount=5)]
+both_dialects = pytest.mark.parametrize("use_legacy", [True, False], ids=["legacy", "new"])
+
+
+def book() -> None:
+    """Books, some time."""
+
+
+@asynccontextmanager
+async def remote(*script: Any, till: Till) -> AsyncGenerator[tuple[str, ScriptedModel]]:
+    """The address of a remote agent's card, and its model."""
+    from google.adk.a2a.utils.agent_to_a2a import to_a2a
+
+    model = ScriptedModel(script)
+    tools = [FunctionTool(till.pay, require_confirmation=True), LongRunningFunctionTool(book), request_input]
+    agent = LlmAgent(name="cashier", description="Pays.", model=model, tools=tools)
+    app = App(name="cashier", root_agent=agent, resumability_config=resumable())
+    runner = Runner(app=app, session_service=InMemorySessionService())
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    served = to_a2a(agent, host="127.0.0.1", port=port, runner=runner)
+    server = uvicorn.Server(uvicorn.Config(served, host="127.0.0.1", port=port, log_level="critical"))
+    serving = asyncio.create_task(server.serve())
+    while not server.started:
+        await asyncio.sleep(0.01)
+    yield f"http://127.0.0.1:{port}/.well-known/agent-card.json", model
+    server.should_exit = True
+    await serving
+
+
+@asynccontextmanager
+async def shop(
+    *script: Any, till: Till, use_legacy: bool = True, **options: Any
+) -> AsyncGenerator[tuple[Page, ScriptedModel]]:
+    from google.adk.agents.remote_a2a_agent import RemoteA2aAgent
+
+    async with remote(*script, till=till) as (card, model), httpx.AsyncClient() as http:
+        local = RemoteA2aAgent(name="helper", agent_card=card, use_legacy=use_legacy, httpx_client=http)
+        async with page(agent=local, **options) as at:
+            yield at, model
+
+
+async def states(at: Page, store: MemoryStore) -> list[str]:
+    key = ChatKey(at.chat.runner.app_name, "ann", "c1")
+    return [record.state for record in await read_whole(store, key)]
+
+
+@both_dialects
+@pytest.mark.parametrize("yes", [True, False], ids=["approved", "denied"])
+async def test_a_remote_agents_question_is_asked_and_its_answer_reaches_it(yes: bool, use_legacy: bool) -> None:
+    till, store = Till(), MemoryStore()
+    async with shop(PAY, "Remote done.", till=till, use_legacy=use_legacy, record=store) as (at, model):
+        asked = await at.say("Pay.")
+        assert len(asked.of_type("tool-approval-request")) == 1
+        assert (at.states("pay"), till.paid, await states(at, store)) == (["approval-requested"], [], ["pending"])
+        await at.is_what_a_reload_shows()
+        at.decide("pay", approved=yes)
+        answer = await at.answer()
+        assert answer.text.endswith("Remote done.")
+        assert at.states("pay") == ["output-available" if yes else "output-denied"]
+        assert till.paid == ([5] if yes else [])
+        assert await states(at, store) == ["done" if yes else "denied"]
+        told = [
+            part["result"] for part in asked_parts(model.requests[-1]) if isinstance(part, dict) and "result" in part
+        ]
+        assert told == [{"paid": 5} if yes else {"error": "This tool call is rejected."}]
+        await at.is_what_a_reload_shows()
+
+
+async def test_an_answer_counts_once_and_in_time() -> None:
+    till, store = Till(), MemoryStore(clock=Clock())
+    async with shop(PAY, "Remote done.", till=till, record=store) as (at, _):
+        await at.say("Pay.")
+        at.decide("pay")
+        answers = await asyncio.gather(*(at.chat.post(answer_body(at)) for _ in range(4)))
+        assert {answer.status for answer in answers} == {200}
+        assert (till.paid, await states(at, store)) == ([5], ["done"])
+
+
+async def test_a_late_answer_does_not_reach_the_remote_agent_as_a_yes() -> None:
+    till, clock = Till(), Clock()
+    store = MemoryStore(clock=clock)
+    async with shop(PAY, "Remote done.", till=till, record=store) as (at, _):
+        await at.say("Pay.")
+        clock.now += 601
+        at.decide("pay")
+        await at.answer()
+        assert (till.paid, await states(at, store)) == ([], ["expired"])
+
+
+@both_dialects
+async def test_a_remote_agents_long_running_call_is_answered_by_the_client(use_legacy: bool) -> None:
+    till = Till()
+    async with shop([call("book")], "Remote done.", till=till, use_legacy=use_legacy) as (at, model):
+        await at.say("Book.")
+        assert at.states("book") == ["input-available"]
+        await at.is_what_a_reload_shows()
+        at.output("book", {"seat": 7})
+        answer = await at.answer()
+        assert answer.text.endswith("Remote done.")
+        assert asked_parts(model.requests[-1])[-1] == {"result": {"seat": 7}}
+        await at.is_what_a_reload_shows()
+
+
+async def test_a_remote_agents_form_is_answered() -> None:
+    till = Till()
+    async with shop([call("adk_request_input", message="Sure?")], "Remote done.", till=till) as (at, model):
+        await at.say("Go.")
+        assert at.states("adk_request_input") == ["input-available"]
+        at.output("adk_request_input", "yes")
+        answer = await at.answer()
+        assert answer.text.endswith("Remote done.")
+        assert asked_parts(model.requests[-1])[-1] == {"result": {"result": "yes"}}
+
+
+async def test_a_remote_sub_agent_asks_too() -> None:
+    from google.adk.agents.remote_a2a_agent import RemoteA2aAgent
+
+    till = Till()
+    async with remote(PAY, "Remote done.", till=till) as (card, _), httpx.AsyncClient() as http:
+        cashier = RemoteA2aAgent(name="cashier", description="Pays.", agent_card=card, httpx_client=http)
+        script = ScriptedModel([[call("transfer_to_agent", agent_name="cashier")]])
+        root = LlmAgent(name="helper", model=script, sub_agents=[cashier])
+        async with page(agent=root) as at:
+            await at.say("Pay.")
+            at.decide("pay")
+            assert (await at.answer()).text.endswith("Remote done.")
+            assert till.paid == [5]
+            await at.is_what_a_reload_shows()
