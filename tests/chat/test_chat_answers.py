@@ -10,10 +10,9 @@ from google.genai import types
 from adk_stream_protocol import Limits
 from adk_stream_protocol.chat.answers import AnswerDecoder, DecodedAnswers
 from adk_stream_protocol.chat.segments import known_outputs
-from adk_stream_protocol.chat.turns import digest_of_message
 from adk_stream_protocol.errors import NotFound, OutputDoesNotFit, RequestTooLarge
 from adk_stream_protocol.protocol.call_record import CallKey, CallRecord, State
-from adk_stream_protocol.protocol.turn import FileInput, TextInput, Turn
+from adk_stream_protocol.protocol.turn import Turn
 from adk_stream_protocol.store.memory import MemoryStore
 from support.pages import Clock
 from support.records import paid, record
@@ -51,13 +50,12 @@ class Answers:
         *parts: Part,
         message: str | None = "m1",
         limits: Limits | None = None,
-        announced: Sequence[Event] = (),
     ) -> DecodedAnswers:
         for found in self.records:
             await self.store.add(found)
         turn = Turn("c1", message, (), None, None, answers=parts)
         chat = await chat_with(*self.events)
-        return await AnswerDecoder(self.store, limits or Limits(), 60).decode(chat, turn, announced)
+        return await AnswerDecoder(self.store, limits or Limits(), 60).decode(chat, turn)
 
     async def states(self) -> list[State]:
         return [found.state for found in (await self.store.read(self.records[0].chat)).records]
@@ -119,8 +117,8 @@ async def test_an_answer_to_a_node_is_recorded_with_its_question() -> None:
 
 
 async def test_calls_of_which_the_session_has_no_events_are_found_too() -> None:
-    at = Answers([], record())
-    taken = await at.read(decided(), announced=asked_in("m1", "1"))
+    at = Answers(asked_in("m1", "9"), record(is_nested=True, message_id="m1", approval_id="q1"))
+    taken = await at.read(decided())
     assert len(taken.changes) == 1
 
 
@@ -145,7 +143,7 @@ async def test_what_answers_nothing_is_not_found() -> None:
     turn = Turn("c1", "m1", (), None, None)
     for chat in (empty_chat(), await chat_with(*at.events)):
         with pytest.raises(NotFound):
-            await AnswerDecoder(at.store, Limits(), 60).decode(chat, turn, ())
+            await AnswerDecoder(at.store, Limits(), 60).decode(chat, turn)
 
 
 async def test_answers_to_one_message_count_at_a_time() -> None:
@@ -213,23 +211,3 @@ async def test_an_output_is_known_to_whoever_has_sent_what_is_recorded() -> None
     ):
         assert known_outputs(answers, {first: found, second: paid("2")}) == known
     assert known_outputs(answers, {}) == set()
-
-
-def said(*parts: TextInput | FileInput) -> str:
-    return digest_of_message(Turn("c1", "m1", parts, None, None))
-
-
-def test_a_message_is_known_again_by_what_it_says() -> None:
-    texts = [
-        said(),
-        said(TextInput("a")),
-        said(TextInput("b")),
-        said(TextInput("a"), TextInput("b")),
-        said(TextInput("ab")),
-        said(FileInput("text/plain", b"c")),
-        said(FileInput("text/plain", "https://a.example")),
-    ]
-    assert len(set(texts)) == len(texts)
-    assert {len(text) for text in texts} == {32}
-    assert said(FileInput("text/plain", b"c")) == said(FileInput("text/plain", "c"))
-    assert said(TextInput("a")) == "bf5d3affb73efd2ec6c36ad3112dd933"

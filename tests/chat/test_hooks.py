@@ -62,7 +62,7 @@ def test_an_exception_of_user_id_is_a_warning_with_its_place_and_nothing_of_its_
     caplog.set_level(logging.DEBUG)
     refused = turn(bridge_with("x", user_id=hook(ConnectionError(SECRET))))
     assert (refused.status, refused.error) == (401, NO_USER)
-    ((level, message),) = logged(caplog)
+    ((level, message),) = logged(caplog, logging.WARNING)
     assert level == "WARNING"
     assert message.startswith(f"user_id failed, so nobody is signed in: ConnectionError in {__file__}, line ")
     assert SECRET not in caplog.text
@@ -153,6 +153,6 @@ def test_anything_else_that_prepare_raises_is_our_fault_and_no_leak(
 ) -> None:
     refused = turn(bridge_with("x", prepare=hook(KeyError(SECRET))))
     assert (refused.status, refused.error) == (500, INTERNAL)
-    ((level, message),) = logged(caplog)
+    ((level, message),) = logged(caplog, logging.WARNING)
     assert (level, message.startswith(f"prepare failed: KeyError in {__file__}, line ")) == ("ERROR", True)
     assert SECRET not in message

@@ -63,8 +63,9 @@ async def test_a_run_that_has_ended_settles_nothing_any_more() -> None:
     first = await begun(here)
     await here.end(first)
     second = await begun(here)
+    first.questions[CallKey("i1", "2")] = record("2")
     await here.end_run(ended(first, frozenset({KEY})))
-    assert (await store.the_call()).state is State.APPROVED
+    assert [found.state for found in (await store.read(CHAT)).records] == [State.APPROVED]
     await here.end(second)
 
 

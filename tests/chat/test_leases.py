@@ -7,6 +7,8 @@ import pytest
 
 from adk_stream_protocol.adk.calls.leased_chat import LeasedChat
 from adk_stream_protocol.chat.leases import Change
+from adk_stream_protocol.chunk_log import ChunkLog
+from adk_stream_protocol.errors import TooMany
 from adk_stream_protocol.protocol import call_record
 from adk_stream_protocol.protocol.call_record import CallKey, CallRecord, ChatKey, State
 from adk_stream_protocol.store.base import Acquired
@@ -15,7 +17,8 @@ from support.records import CHAT, record
 
 pytestmark = pytest.mark.virtual_time
 
-KEY = CallKey("i1", "1")
+KEY, OTHER_KEY = CallKey("i1", "1"), CallKey("i1", "2")
+OTHER = ChatKey("helper", "ann", "c2")
 
 
 # -- taking a chat ----------------------------------------------------------------------------------------------------
@@ -48,6 +51,71 @@ async def test_changes_are_written_whoever_has_the_chat() -> None:
     assert await here.begin(CHAT, [(second, call_record.decide(second, by="ann", approved=True, now=0))]) is None
     assert [found.state for found in (await store.read(CHAT)).records] == [State.APPROVED] * 2
     await here.end(leased)
+
+
+async def test_whoever_wants_to_know_hears_of_what_was_decided_whoever_has_the_chat() -> None:
+    store, heard = Store(), list[CallRecord]()
+    here = worker(store, on_asked=heard.append)
+    for id in ("1", "2"):
+        await store.add(record(id))
+    changes = [
+        (old, call_record.decide(old, by="ann", approved=True, now=0)) for old in (await store.read(CHAT)).records
+    ]
+    leased = await here.begin(CHAT, changes[:1])
+    assert leased is not None
+    assert await here.begin(CHAT, changes[1:]) is None
+    assert heard == [new for _, new in changes]
+    await here.end(leased)
+
+
+async def test_whoever_wants_to_know_hears_of_what_the_run_asks() -> None:
+    heard: list[CallRecord] = []
+    here = worker(Store(), on_asked=heard.append)
+    leased, asked = await begun(here), record("1")
+    leased.on_asked(asked)
+    assert heard == [asked]
+    await here.end(leased)
+    here = worker(Store())
+    leased = await begun(here)
+    leased.on_asked(asked)  # nobody wants to know
+    await here.end(leased)
+
+
+async def test_a_user_has_so_many_runs_at_once_and_no_more() -> None:
+    here = worker(Store())
+    leased = [await begun(here), await begun(here, OTHER)]
+    new = ChatKey("helper", "ann", "c3")
+    here.require_room(new, 3)
+    with pytest.raises(TooMany) as refused:
+        here.require_room(new, 2)
+    assert str(refused.value) == (
+        "Too many of your chats are answering. Wait for the end of one, or stop it, then send again."
+    )
+    here.require_room(CHAT, 2)  # it goes on with what it has begun
+    here.require_room(ChatKey("helper", "bob", "c1"), 1)
+    for each in leased:
+        await here.end(each)
+
+
+async def test_a_run_that_is_about_to_start_gets_a_moment_to_do_so() -> None:
+    here, now = worker(Store()), asyncio.get_running_loop().time
+    assert (await here.wait_for_start(CHAT, 5), now()) == (None, 0)
+    leased = await begun(here)
+    assert (await here.wait_for_start(CHAT, 1), now()) == (None, 1)
+    waiting = asyncio.create_task(here.wait_for_start(CHAT, 5))
+    await asyncio.sleep(1)
+    running = Running(here, leased)
+    assert (await waiting, now()) == (running, 2)
+    await here.end(leased)
+
+
+async def test_nobody_waits_for_a_run_that_will_not_start() -> None:
+    here, now = worker(Store()), asyncio.get_running_loop().time
+    leased = await begun(here)
+    waiting = asyncio.create_task(here.wait_for_start(CHAT, 5))
+    await asyncio.sleep(1)
+    await here.end(leased)
+    assert (await waiting, now()) == (None, 1)
 
 
 @pytest.mark.parametrize(
@@ -83,6 +151,7 @@ async def test_a_store_that_fails_leaves_the_chat_free(place: str, caplog: pytes
     assert CHAT not in here
     store.fails_at = set()
     await here.end(await begun(here))
+    assert set(store.titles) == {None}
     assert logged(caplog) == []
 
 
@@ -139,6 +208,69 @@ async def test_a_chat_of_another_worker_is_looked_at_less_and_less() -> None:
     assert asyncio.get_running_loop().time() == pytest.approx(6.55)
     assert isinstance(found, LeasedChat)
     await here.end(found)
+
+
+async def test_whoever_has_answered_a_call_reads_the_segment_of_the_run_that_takes_it_up() -> None:
+    here = worker(Store())
+    running = Running(here, await begun(here))
+    running.answered, running.log = frozenset({KEY}), ChunkLog("s1")
+    assert await here.wait_for(CHAT, frozenset({KEY})) is running.log
+    await running.stop_after_tools()
+
+
+@pytest.mark.parametrize("call", [KEY, OTHER_KEY], ids=["has its end", "is another one's"])
+async def test_a_segment_that_a_call_is_not_told_in_any_more_is_not_read_for_it(call: CallKey) -> None:
+    here = worker(Store())
+    running = Running(here, await begun(here))
+    running.answered, running.log = frozenset({KEY}), ChunkLog("s1")
+    if call == KEY:
+        running.log.close()
+    waiting = asyncio.create_task(here.wait_for(CHAT, frozenset({call})))
+    await asyncio.sleep(1)
+    assert not waiting.done()
+    await running.stop_after_tools()
+    leased = await waiting
+    assert isinstance(leased, LeasedChat)
+    await here.end(leased)
+
+
+@pytest.mark.parametrize("makes_room", [True, False])
+async def test_a_run_that_begins_while_somebody_waits_is_asked_to_end_when_it_is_idle(makes_room: bool) -> None:
+    here = worker(Store())
+    leased = await begun(here)
+    waiting = asyncio.create_task(here.wait_for(CHAT, frozenset({KEY}), makes_room=makes_room))
+    await asyncio.sleep(5)
+    running = Running(here, leased)
+    await asyncio.sleep(5)
+    assert ("end when idle" in running.told) is makes_room
+    await running.stop_after_tools()
+    found = await waiting
+    assert isinstance(found, LeasedChat)
+    await here.end(found)
+
+
+class SlowToNotice(Running):
+    """Its end comes before whoever stops it knows."""
+
+    async def stop_after_tools(self) -> None:
+        ending = asyncio.create_task(super().stop_after_tools())
+        await asyncio.sleep(2)
+        await ending
+
+
+async def test_whoever_takes_a_chat_over_comes_before_those_who_wait_for_it() -> None:
+    here = worker(Store())
+    SlowToNotice(here, await begun(here))
+    taking = asyncio.create_task(here.take_over(CHAT, 5))
+    await asyncio.sleep(0)
+    waiting = asyncio.create_task(here.wait_for(CHAT, frozenset()))
+    leased = await taking
+    assert leased is not None
+    assert not waiting.done()
+    await here.end(leased)
+    leased = await asyncio.wait_for(waiting, 10)
+    assert isinstance(leased, LeasedChat)
+    await here.end(leased)
 
 
 async def test_a_run_is_ended_before_its_chat_is_taken_over() -> None:

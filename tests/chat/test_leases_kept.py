@@ -1,16 +1,17 @@
 """How a worker keeps a chat and gives it back."""
 
 import asyncio
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from typing import Any
 
 import pytest
 
 from adk_stream_protocol import ApprovalPolicy
 from adk_stream_protocol.adk.calls.gate import ApprovalGate
-from adk_stream_protocol.chat.leases import ChatLeases
+from adk_stream_protocol.chat.leases import Change, ChatLeases
+from adk_stream_protocol.errors import Restarting
 from adk_stream_protocol.protocol.call_record import CallKey, ChatKey
-from adk_stream_protocol.store.base import Lease
+from adk_stream_protocol.store.base import Acquired, Lease
 from support.leases import LEASE_S, Running, Store, begun, logged, worker
 from support.records import CHAT, record
 
@@ -166,6 +167,7 @@ async def test_what_comes_late_of_a_lost_lease_is_told_to_nobody(caplog: pytest.
     await asyncio.sleep(0)
     lose(first.lease)
     await ending
+    lose(first.lease)
     second = await begun(here)
     running = Running(here, second)
     lose(first.lease)
@@ -190,6 +192,9 @@ async def test_nothing_is_renewed_when_the_last_lease_is_given_back_meanwhile() 
     assert here._keeper._renewals._tasks == {}  # pyright: ignore
 
 
+# -- the end of the process -------------------------------------------------------------------------------------------
+
+
 async def test_a_drain_ends_all_runs_together() -> None:
     here = worker(Store())
     runs = [Running(here, await begun(here), fails=True), Running(here, await begun(here, OTHER))]
@@ -198,3 +203,81 @@ async def test_a_drain_ends_all_runs_together() -> None:
     assert asyncio.get_running_loop().time() == pytest.approx(1)
     assert OTHER not in here
     assert here._keeper._renewals is None  # pyright: ignore[reportPrivateUsage]
+
+
+async def test_once_a_worker_drains_nothing_begins() -> None:
+    store = Store()
+    here = worker(store)
+    await here.drain(1)
+    with pytest.raises(Restarting):
+        await here.begin(CHAT)
+    assert store.acquired == 0
+
+
+class SlowToAcquire(Store):
+    async def acquire(self, chat: ChatKey, lasts_s: float, changes: Sequence[Change] = ()) -> Acquired:
+        await asyncio.sleep(1)
+        return await super().acquire(chat, lasts_s, changes)
+
+
+async def test_a_lease_that_comes_while_the_worker_drains_is_given_back() -> None:
+    store = SlowToAcquire()
+    here = worker(store)
+    beginning = asyncio.create_task(here.begin(CHAT))
+    await asyncio.sleep(0)
+    await here.drain(5)
+    with pytest.raises(Restarting):
+        await beginning
+    assert asyncio.get_running_loop().time() == pytest.approx(1)
+    await asyncio.sleep(0)
+    assert (await store.acquire(CHAT, 1)).lease is not None
+
+
+async def test_a_run_that_is_about_to_start_is_drained_too_and_begins_no_tool() -> None:
+    here = worker(Store())
+    leased = await begun(here)
+    draining = asyncio.create_task(here.drain(5))
+    await asyncio.sleep(1)
+    assert leased.begins_nothing
+    running = Running(here, leased)
+    await draining
+    assert running.told == ["drain"]
+    assert asyncio.get_running_loop().time() == pytest.approx(2)
+
+
+class Endless(Running):
+    async def drain(self) -> None:
+        await asyncio.sleep(100)
+
+
+async def test_a_drain_leaves_a_run_that_does_not_end_behind() -> None:
+    here = worker(Store())
+    leased = await begun(here)
+    Endless(here, leased)
+    await here.drain(1)
+    assert asyncio.get_running_loop().time() == pytest.approx(1 + 5)
+    await here.end(leased)
+
+
+async def test_a_chat_that_is_left_to_go_on_is_free_for_another_worker_after_the_drain() -> None:
+    store = Store()
+    here, there = worker(store), worker(store)
+    await here.leave(CHAT)
+    await here.leave(CHAT)
+    assert store.acquired == 0
+    await here.drain(1)
+    assert store.acquired == 1
+    await here.leave(OTHER)
+    await here.drain(1)
+    assert store.acquired == 2
+    for chat in (CHAT, OTHER):
+        await there.end(await begun(there, chat))
+
+
+async def test_a_chat_that_cannot_be_left_goes_on_later(caplog: pytest.LogCaptureFixture) -> None:
+    store = Store()
+    here = worker(store)
+    await here.leave(CHAT)
+    store.fails_at.add("acquire")
+    await here.drain(1)
+    assert logged(caplog) == ["chat c1 goes on with the user's next words: ConnectionError"]

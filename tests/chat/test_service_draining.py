@@ -2,12 +2,13 @@
 
 import asyncio
 import json
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 import pytest
 
 from adk_stream_protocol.protocol.call_record import State
-from adk_stream_protocol.testing import call
+from adk_stream_protocol.testing import Answer, call
 from support.asgi import Exchange, exchange
 from support.pages import Page, Slow, Till, results_told
 from support.workers import answer_body, outputs, words_body, workers
@@ -29,6 +30,34 @@ async def a_while() -> None:
     await asyncio.sleep(1)  # of the loop's own time
 
 
+async def begin_to_pay(at: Page, slow: Slow) -> "asyncio.Task[Answer]":
+    """Returns when the tool has begun. The task reads the answer."""
+    await at.say("Pay.")
+    at.decide("pay")
+    answering = asyncio.create_task(at.answer())
+    await slow.started.wait()
+    return answering
+
+
+def thinking(busy: Slow) -> Callable[[], Awaitable[dict[str, Any]]]:
+    async def think() -> dict[str, Any]:
+        """Takes its time."""
+        return await busy.pay(0)
+
+    return think
+
+
+async def answer_while_it_thinks(at: Page, busy: Slow) -> "tuple[asyncio.Task[Answer], asyncio.Task[Answer]]":
+    """Another message is being answered while the approval comes. The tasks read both."""
+    await at.say("Pay.")
+    other = asyncio.create_task(at.chat.of().post(words_body("Think.")))
+    await busy.started.wait()
+    at.decide("pay")
+    answering = asyncio.create_task(at.chat.post(answer_body(at)))
+    await a_while()
+    return other, answering
+
+
 # -- a tool that has begun --------------------------------------------------------------------------------------------
 
 
@@ -37,10 +66,7 @@ async def test_a_tool_that_has_begun_is_waited_for_and_recorded(ending: str) -> 
     slow = Slow()
     async with workers(PAY, "Paid.", tools=(slow.gated,)) as staff:
         at = staff.page()
-        await at.say("Pay.")
-        at.decide("pay")
-        answering = asyncio.create_task(at.answer())
-        await slow.started.wait()
+        answering = await begin_to_pay(at, slow)
         draining = end(at, ending)
         await a_while()
         assert not draining.done()
@@ -56,10 +82,7 @@ async def test_the_result_of_a_tool_that_was_waited_for_stands_in_the_session(en
     slow = Slow()
     async with workers(PAY, "Paid.", "Fine.", tools=(slow.gated,)) as staff:
         at = staff.page()
-        await at.say("Pay.")
-        at.decide("pay")
-        answering = asyncio.create_task(at.answer())
-        await slow.started.wait()
+        answering = await begin_to_pay(at, slow)
         draining = end(at, ending)
         await a_while()
         slow.go_on.set()
@@ -77,10 +100,7 @@ async def test_the_reader_of_a_tool_that_was_waited_for_is_told_its_result_and_t
     slow = Slow()
     async with workers(PAY, "Paid.", tools=(slow.gated,)) as staff:
         at = staff.page()
-        await at.say("Pay.")
-        at.decide("pay")
-        answering = asyncio.create_task(at.answer())
-        await slow.started.wait()
+        answering = await begin_to_pay(at, slow)
         draining = end(at, ending)
         await a_while()
         slow.go_on.set()
@@ -95,10 +115,7 @@ async def test_the_next_server_shows_a_tool_that_was_waited_for_as_done() -> Non
     slow = Slow()
     async with workers(PAY, "Paid.", tools=(slow.gated,)) as staff:
         at = staff.page()
-        await at.say("Pay.")
-        at.decide("pay")
-        answering = asyncio.create_task(at.answer())
-        await slow.started.wait()
+        answering = await begin_to_pay(at, slow)
         draining = end(at)
         await a_while()
         slow.go_on.set()
@@ -130,10 +147,7 @@ async def test_a_tool_that_takes_too_long_is_left_as_unknown() -> None:
     slow = Slow()
     async with workers(PAY, "Paid.", tools=(slow.gated,)) as staff:
         at = staff.page()
-        await at.say("Pay.")
-        at.decide("pay")
-        answering = asyncio.create_task(at.answer())
-        await slow.started.wait()
+        answering = await begin_to_pay(at, slow)
         started = asyncio.get_running_loop().time()
         await at.chat.bridge.drain()
         assert 25 <= asyncio.get_running_loop().time() - started < 30
@@ -160,19 +174,9 @@ async def test_what_waits_for_its_person_goes_on_waiting() -> None:
 
 async def test_what_is_approved_and_has_not_begun_is_done_by_the_next_server_once() -> None:
     till, busy = Till(), Slow()
-
-    async def think() -> dict[str, Any]:
-        """Takes its time."""
-        return await busy.pay(0)
-
-    async with workers(PAY, [call("think")], "Paid.", tools=(till.gated, think)) as staff:
+    async with workers(PAY, [call("think")], "Paid.", tools=(till.gated, thinking(busy))) as staff:
         at = staff.page()
-        await at.say("Pay.")
-        other = asyncio.create_task(at.chat.of().post(words_body("Think.")))
-        await busy.started.wait()
-        at.decide("pay")
-        answering = asyncio.create_task(at.chat.post(answer_body(at)))
-        await a_while()
+        other, answering = await answer_while_it_thinks(at, busy)
         draining = end(at)
         await a_while()
         busy.go_on.set()
@@ -188,19 +192,9 @@ async def test_what_is_approved_and_has_not_begun_is_done_by_the_next_server_onc
 
 async def test_whoever_waits_with_an_answer_is_told_that_the_server_restarts() -> None:
     till, busy = Till(), Slow()
-
-    async def think() -> dict[str, Any]:
-        """Takes its time."""
-        return await busy.pay(0)
-
-    async with workers(PAY, [call("think")], "Paid.", tools=(till.gated, think)) as staff:
+    async with workers(PAY, [call("think")], "Paid.", tools=(till.gated, thinking(busy))) as staff:
         at = staff.page()
-        await at.say("Pay.")
-        other = asyncio.create_task(at.chat.of().post(words_body("Think.")))
-        await busy.started.wait()
-        at.decide("pay")
-        answering = asyncio.create_task(at.chat.post(answer_body(at)))
-        await a_while()
+        other, answering = await answer_while_it_thinks(at, busy)
         draining = end(at)
         answer = await answering
         assert (answer.status, answer.types) == (200, ["start", "error"])

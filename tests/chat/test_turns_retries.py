@@ -6,6 +6,8 @@ from typing import Any
 
 import pytest
 
+from adk_stream_protocol.chat.turns import digest_of_message
+from adk_stream_protocol.protocol.turn import FileInput, TextInput, Turn
 from adk_stream_protocol.testing import Answer, call
 from support.asgi import exchange
 from support.conversations import asked_parts, folded, hanging
@@ -246,3 +248,26 @@ async def test_the_same_id_in_another_chat_is_another_message() -> None:
         await at.chat.post(message())
         other: Answer = await at.chat.post({**message("Goodbye."), "id": "c2"})
         assert other.text == "Two."
+
+
+# -- how a message is known again -------------------------------------------------------------------------------------
+
+
+def said(*parts: TextInput | FileInput) -> str:
+    return digest_of_message(Turn("c1", "m1", parts, None, None))
+
+
+def test_a_message_is_known_again_by_what_it_says() -> None:
+    texts = [
+        said(),
+        said(TextInput("a")),
+        said(TextInput("b")),
+        said(TextInput("a"), TextInput("b")),
+        said(TextInput("ab")),
+        said(FileInput("text/plain", b"c")),
+        said(FileInput("text/plain", "https://a.example")),
+    ]
+    assert len(set(texts)) == len(texts)
+    assert {len(text) for text in texts} == {32}
+    assert said(FileInput("text/plain", b"c")) == said(FileInput("text/plain", "c"))
+    assert said(TextInput("a")) == "bf5d3affb73efd2ec6c36ad3112dd933"

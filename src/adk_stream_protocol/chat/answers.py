@@ -3,13 +3,15 @@
 import asyncio
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import TYPE_CHECKING
+from typing import Any
 
 from ..adk.calls.client_tools import fits
+from ..adk.calls.inner_calls import with_inner_calls
+from ..adk.calls.input_requests import value_of_answer
 from ..adk.calls.leased_chat import LeasedChat
-from ..adk.calls.session_calls import Events, SessionCall, find_session_calls
+from ..adk.calls.session_calls import SessionCall, find_session_calls
 from ..adk.event_parts import REQUEST_INPUT
 from ..adk.live_listener import LiveListener
 from ..adk.run import AnsweredCalls
@@ -27,13 +29,11 @@ from ..protocol.turn import Turn
 from ..store.base import Store, load_results
 from .background import BackgroundWork, Opened
 from .closed_logs import failed_log
+from .inbox import require_edit
 from .leases import Change, ChatLeases
 from .prepared import Prepared
 from .recorded_outcome import encode_recorded_outcome, was_shown_before
 from .segments import Continuation, Segments, known_outputs
-
-if TYPE_CHECKING:
-    from google.adk.events import Event
 
 _ANSWER_KEPT = "Your answer is recorded, but the server cannot go on with it now. It is taken up later."
 _NOT_KNOWN = "Whether your answer was recorded is not known right now. Send it again."
@@ -53,7 +53,6 @@ class DecodedAnswers:
     """Their calls that have no result in the session yet. None: the client asks for outcomes that it could know."""
     changes: Sequence[Change]
     """What is to be written."""
-    calls_outside_session: Events
 
 
 class AnswerDecoder:
@@ -62,13 +61,16 @@ class AnswerDecoder:
         self._limits = limits
         self._browser_deadline_s = browser_deadline_s
 
-    async def decode(self, chat: Chat, turn: Turn, calls_outside_session: Events) -> DecodedAnswers:
+    async def decode(self, chat: Chat, turn: Turn) -> DecodedAnswers:
         """The answers that count. Raises what refuses the request."""
         snapshot = await self._store.read(chat.key)
         session = await chat.load()
         if session is None:
             raise NotFound
-        asked = await find_session_calls(chat, [*session.events, *calls_outside_session], snapshot.records)
+        found = await find_session_calls(chat, with_inner_calls(session.events, snapshot.records), snapshot.records)
+        # Work and credentials come from the application, never from a client.
+        clients = [call for call in found if not call.record.is_work and not call.is_credential]
+        asked = [shown for call in clients if (shown := _as_asked(call)) is not None]
         # In chats of older versions a call's id is unique within its message only.
         in_message = [call for call in asked if call.message_id == turn.message_id]
         decoded = decode_answers(turn.answers or (), in_message or asked)
@@ -77,16 +79,17 @@ class AnswerDecoder:
         answers = [answer for answer in decoded if not _is_another_output(answer, repeated)]
         if not answers:
             raise NotFound
-        messages = [answer.asked.message_id for answer in answers]
-        continued = turn.message_id if turn.message_id in messages else messages[-1]
+        continued = answers[-1].asked.message_id
         answers = [answer for answer in answers if answer.asked.message_id == continued]
         for answer in answers:
             self._check_output(answer)
         changes: list[Change] = []
         for answer in answers:
             changes += await self._changes(answer, snapshot.now)
-        open_calls = frozenset(answer.asked.key for answer in answers if not answer.asked.has_result)
-        return DecodedAnswers(continued or "", answers, open_calls, changes, calls_outside_session)
+        # One link of a chain has decided: there is nothing to go on with yet.
+        undecided = {new.call for _, new in changes if not new.is_decided}
+        open_calls = frozenset(answer.asked.key for answer in answers if not answer.asked.has_result) - undecided
+        return DecodedAnswers(continued, answers, open_calls, changes)
 
     def _check_output(self, answer: CallAnswer[SessionCall]) -> None:
         if answer.asked.record.is_final:
@@ -95,22 +98,25 @@ class AnswerDecoder:
             raise RequestTooLarge("The output of a tool is too large.")
         if has_nul(answer.result):
             raise OutputDoesNotFit(
-                "The output has a NUL character in it. The call is still open: send an output without."
+                "The output has a NUL character in it. The call is still open: send an output without it."
             )
         if has_nul([answer.payload, answer.reason]):
             raise MalformedRequest("A decision must not have NUL characters in it.")
-        if (
-            answer.result is not None
-            and "output" in answer.result
-            and not fits(answer.result["output"], answer.asked.record.output_schema)
-        ):
-            raise OutputDoesNotFit
+        if answer.result is not None and "output" in answer.result:
+            output, schema = answer.result["output"], answer.asked.record.output_schema
+            if answer.asked.record.tool == REQUEST_INPUT:
+                output = value_of_answer(output)
+            if not fits(output, schema):
+                raise OutputDoesNotFit
 
     async def _changes(self, answer: CallAnswer[SessionCall], now: float) -> list[Change]:
         found = answer.asked.record
         user = found.chat.user_id
         steps = [found]
         if answer.approved is not None:
+            takes_edits = found.chain is not None or found.edits is not None
+            if answer.approved and answer.payload is not None and takes_edits:
+                require_edit(found, answer.payload)
             steps.append(
                 call_record.decide(
                     found,
@@ -118,7 +124,7 @@ class AnswerDecoder:
                     approved=answer.approved,
                     now=now,
                     reason=answer.reason,
-                    payload=answer.payload,
+                    payload=_payload_of(answer),
                     browser_s=self._browser_deadline_s,
                 )
             )
@@ -133,8 +139,21 @@ class AnswerDecoder:
         return [(found, new) for new in moved]
 
 
+def _as_asked(call: SessionCall) -> SessionCall | None:
+    """The call as far as the chat's owner may answer it; None if only others decide."""
+    if call.record.asks_owner:
+        return call
+    is_browsers = call.record.executor == "browser" and call.record.is_decided
+    return replace(call, approval_id=None) if is_browsers else None
+
+
+def _payload_of(answer: CallAnswer[SessionCall]) -> Any:
+    """What the tool gets with an approval. A page that has only buttons sends nothing: then it is what was asked."""
+    return answer.payload if answer.payload is not None else answer.asked.record.asked_payload
+
+
 def _is_another_output(answer: CallAnswer[SessionCall], records: Mapping[CallKey, CallRecord]) -> bool:
-    """Another output for a call that has one. The same output again asks for the outcome, and is no such case."""
+    """Whether this is another output for a call that has one. The same output again only asks for the outcome."""
     call = answer.asked
     if answer.result is None or call.record.state is not State.DONE or not call.has_result:
         return False
@@ -155,7 +174,12 @@ class AnswerRequest:
 
 class ChatAnswers:
     def __init__(
-        self, decoder: AnswerDecoder, leases: ChatLeases, segments: Segments, background: BackgroundWork, limits: Limits
+        self,
+        decoder: AnswerDecoder,
+        leases: ChatLeases,
+        segments: Segments,
+        background: BackgroundWork,
+        limits: Limits,
     ) -> None:
         self._decoder = decoder
         self._leases = leases
@@ -189,7 +213,7 @@ class ChatAnswers:
 
     async def _record(self, request: AnswerRequest) -> Opened:
         chat, turn = request.chat, request.turn
-        decoded = await self._decoder.decode(chat, turn, self._calls_outside_session(chat))
+        decoded = await self._decoder.decode(chat, turn)
         leased: LeasedChat | None = None
         if decoded.open_calls or decoded.changes:
             self._leases.require_room(chat.key, self._limits.max_runs_per_user)
@@ -254,7 +278,7 @@ class ChatAnswers:
         if the run has acted on them."""
         chat, calls = request.chat, decoded.open_calls
         run = self._leases.get(chat.key)
-        if run is not None and run.has_told(calls):
+        if run is not None and run.has_shown(calls):
             return None
         if run is not None and run.accepts(calls):
             records = await self._segments.records(chat.key, [answer.asked.key for answer in decoded.answers])
@@ -270,11 +294,9 @@ class ChatAnswers:
             )
             if log is not None:
                 return log
+        if run is not None and run.message_id == decoded.message_id and run.log is None:
+            return None  # it waits for another call of the same message: what is recorded is taken up after it
         if run is not None:
             await run.end_when_idle()
         async with asyncio.timeout(self._limits.max_run_s):
             return await self._leases.wait_for(chat.key, calls)
-
-    def _calls_outside_session(self, chat: Chat) -> "list[Event]":
-        run = self._leases.get(chat.key)
-        return list(run.calls_outside_session) if run is not None else []

@@ -46,7 +46,7 @@ class BackgroundWork:
         return task
 
     async def drain(self) -> None:
-        """End all of it."""
+        """Cancel all of it. Each stream ends with the reason."""
         await asyncio.sleep(0)  # a task that has not started yet cannot say why it ended
         tasks = list(self._tasks)
         for task in tasks:

@@ -1,20 +1,22 @@
-"""The application's own functions, `user_id` and `prepare`. Texts of their exceptions stay on the server."""
+"""The application's own functions, `user_id`, `groups` and `prepare`. Texts of their exceptions stay on the server."""
 
 import inspect
 import logging
 import traceback
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Collection, Mapping
 from typing import Any
 
 from starlette.exceptions import HTTPException
 from starlette.requests import HTTPConnection
 
 from ..errors import BridgeError, NoUser, RefusedByApplication
+from ..protocol.approval_chain import GROUP
 from .prepared import Prepared
 
 logger = logging.getLogger(__name__)
 
 UserId = Callable[[HTTPConnection], str | Awaitable[str | None] | None]
+Groups = Callable[[HTTPConnection], Collection[str] | Awaitable[Collection[str]]]
 Prepare = Callable[[HTTPConnection, Mapping[str, Any]], Prepared | Awaitable[Prepared | None] | None]
 
 
@@ -36,6 +38,25 @@ async def ask_user_id(user_id: UserId, connection: HTTPConnection) -> str:
         logger.error("user_id must return a str or None, not %s: nobody is served", type(user).__qualname__)
         raise BridgeError
     return user
+
+
+async def ask_groups(groups: Groups, connection: HTTPConnection) -> frozenset[str]:
+    """The names of the groups that the caller is in. If it fails, the caller is in none."""
+    try:
+        found: Any = groups(connection)
+        if inspect.isawaitable(found):
+            found = await found
+        names = [found] if isinstance(found, str) else list(found)
+        if not all(isinstance(name, str) for name in names):
+            raise TypeError("groups must return strings")
+    except BridgeError:
+        raise
+    except HTTPException as error:
+        raise RefusedByApplication(error.status_code, error.detail) from None
+    except Exception as error:
+        logger.error("groups failed, so the caller is in none: %s", _class_and_place(error))
+        return frozenset()
+    return frozenset(name.removeprefix(GROUP) for name in names)
 
 
 async def ask_prepare(prepare: Prepare, connection: HTTPConnection, body: Mapping[str, Any]) -> Prepared:

@@ -23,7 +23,7 @@ class LeaseKeeper:
     """Of one bridge. Its methods are called on the bridge's event loop."""
 
     def __init__(self, store: Store, lease_s: float, on_lost: Callable[[Lease], None]) -> None:
-        """`on_lost` is called on the bridge's loop with a lease that another worker holds, once per renewal."""
+        """`on_lost` is called on the bridge's loop with a lease that another worker has taken, once per renewal."""
         self._store = store
         self._lease_s = lease_s
         self._on_lost = on_lost
@@ -59,7 +59,8 @@ class LeaseKeeper:
         if renewals is not None:
             self._end_with_us()
             with suppress(TimeoutError):
-                await asyncio.wait_for(asyncio.wrap_future(renewals.has_ended), _ENDING_S)
+                async with asyncio.timeout(_ENDING_S):
+                    await asyncio.wrap_future(renewals.has_ended)
 
     def _give_sign(self, renewals: "_Renewals", loop: asyncio.AbstractEventLoop) -> None:
         renewals.sign_of_life_at = time.monotonic()

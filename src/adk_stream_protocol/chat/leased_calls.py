@@ -2,11 +2,13 @@
 
 import logging
 from collections.abc import Collection
+from functools import reduce
 from typing import Any
 
 import msgspec
 
 from ..adk.calls.leased_chat import LeasedChat
+from ..adk.calls.waiting import GIVEN_UP
 from ..protocol import call_record
 from ..protocol.call_record import CallKey, CallRecord, NotAllowed, State
 from ..store.base import Step, Store, advance
@@ -16,7 +18,6 @@ logger = logging.getLogger(__name__)
 _NOT_STARTED = "This call was not run: the server failed before it began."
 _TAKEN_BACK = "This call was not run: what the user had said was taken back."
 _NOT_ASKED = "the run ended before anybody was asked"
-_SESSION_LOST = "the session that it belonged to is over"
 _REWOUND = "what the user had said was taken back"
 
 
@@ -38,13 +39,17 @@ class LeasedCalls:
         def expire(found: CallRecord, now: float) -> CallRecord:
             return call_record.expire_unclaimed(found, now=now, recover_s=self._recover_s)
 
+        def expire_chain(found: CallRecord, now: float) -> CallRecord:
+            return call_record.expire(found, now=now) if found.state is State.IN_CHAIN else found
+
         def end(found: CallRecord, now: float) -> CallRecord:
-            return call_record.end_nested(found, reason=_SESSION_LOST, now=now)
+            return call_record.end_nested(found, reason=GIVEN_UP, now=now)
 
         for call, found in list(leased.records.items()):
-            if end(expire(lose(found, leased.now), leased.now), leased.now) is not found:
+            moves = (lose, expire, expire_chain, end)
+            if reduce(lambda record, move: move(record, leased.now), moves, found) is not found:
                 leased.records[call] = await advance(
-                    self._store, leased.key, call, lose, expire, end, lease=leased.lease, known=leased.known()
+                    self._store, leased.key, call, *moves, lease=leased.lease, known=leased.known()
                 )
                 if found.is_nested:
                     leased.delivered.add(call)  # the session has no place for it
@@ -69,9 +74,21 @@ class LeasedCalls:
         """A request run is over. `answered`: the calls that it was to start. Those that it did not are given up,
         unless the run leaves them to the next one."""
         await self._record_questions(leased)
+        await self._end_nested(leased)
         if not leased.leaves_calls:
             await self._give_up(leased, answered, _NOT_STARTED)
             await self._refuse_unasked(leased)
+
+    async def _end_nested(self, leased: LeasedChat) -> None:
+        """They waited in the run, and nobody else can continue them."""
+
+        def end(found: CallRecord, now: float) -> CallRecord:
+            return call_record.end_nested(found, reason=GIVEN_UP, now=now)
+
+        for call, found in list(leased.records.items()):
+            if found.is_nested and not found.is_final and not leased.is_lost:
+                await self._settle(leased, call, lambda found, _: call_record.lose_run(found, living_run=None), end)
+                leased.store_result(call)
 
     async def _record_questions(self, leased: LeasedChat) -> None:
         """The list of chats finds who is waited for in the records alone."""
@@ -100,7 +117,7 @@ class LeasedCalls:
 
     async def _refuse_unasked(self, leased: LeasedChat) -> None:
         def deny(found: CallRecord, now: float) -> CallRecord:
-            return call_record.decide(found, by=leased.key.user_id, approved=False, now=now, reason=_NOT_ASKED)
+            return call_record.refuse(found, reason=_NOT_ASKED, now=now)
 
         for call in leased.unasked:
             await self._settle(leased, call, deny)

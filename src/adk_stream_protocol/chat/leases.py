@@ -1,15 +1,15 @@
-"""Which chats this process holds. One run per chat: in this process by a dictionary, among all workers by the store's
+"""Which chats this process runs. One run per chat: in this process by a dictionary, among all workers by the store's
 leases."""
 
 import asyncio
 import logging
 from collections import Counter
-from collections.abc import AsyncGenerator, Collection, Iterator, Sequence
+from collections.abc import AsyncGenerator, Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 
 from ..adk.calls.gate import ApprovalGate
-from ..adk.calls.leased_chat import LeasedChat
+from ..adk.calls.leased_chat import LeasedChat, announce_nothing
 from ..adk.calls.policy import ApprovalPolicy
 from ..adk.run import Run
 from ..chunk_log import ChunkLog
@@ -25,24 +25,42 @@ Change = tuple[CallRecord, CallRecord]
 
 _TOO_MANY_RUNS = "Too many of your chats are answering. Wait for the end of one, or stop it, then send again."
 _STOPPING_S = 5  # what it may take to end a run whose tools have ended
-_FIRST_LOOK_S, _LONGEST_LOOK_S = 0.05, 1.0  # between looks at a chat that another worker holds
+_FIRST_LOOK_S, _LONGEST_LOOK_S = 0.05, 1.0  # between looks at a chat that another worker runs
 
 
 @dataclass(eq=False)
 class _Place:
-    """One chat that this process holds, or is about to."""
+    """One chat whose lease this process has, or is about to take."""
 
     leased: LeasedChat | None = None
     """None while the lease is being taken or given back."""
     run: Run | None = None
     """None before the run has started."""
     has_started: asyncio.Event = field(default_factory=asyncio.Event)
-    """Or will not start."""
+    """Set when the run has started, or will not start."""
     is_free: asyncio.Event = field(default_factory=asyncio.Event)
 
 
 class ChatLeases:
-    def __init__(self, store: Store, gate: ApprovalGate, policy: ApprovalPolicy, lease_s: float) -> None:
+    """
+    | About | Attributes |
+    |---|---|
+    | what it was built from | `_store`, `_gate`, `_lease_s`, `_on_asked` |
+    | the chats of this process | `_places`, `_queues`, `_taken_over` |
+    | their leases and calls | `_keeper`, `_losing`, `calls` |
+    | the end | `_is_draining`, `_left` |
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        gate: ApprovalGate,
+        policy: ApprovalPolicy,
+        lease_s: float,
+        on_asked: Callable[[CallRecord], None] = announce_nothing,
+    ) -> None:
+        """`on_asked`: called when a call waits for somebody's decision."""
+        self._on_asked = on_asked
         self.calls = LeasedCalls(store, policy.recover_s)
         self._store = store
         self._lease_s = lease_s
@@ -51,6 +69,7 @@ class ChatLeases:
         self._queues: dict[ChatKey, tuple[asyncio.Lock, int]] = {}
         self._taken_over: Counter[ChatKey] = Counter()
         self._is_draining = False
+        self._left: set[ChatKey] | None = set()  # None: this process has ended, and leaves chats at once
         self._losing: dict[Lease, asyncio.Task[None]] = {}
         self._keeper = LeaseKeeper(store, lease_s, self._lose)
 
@@ -70,7 +89,8 @@ class ChatLeases:
         place = self._places.get(chat)
         if place is not None:
             with suppress(TimeoutError):
-                await asyncio.wait_for(place.has_started.wait(), within_s)
+                async with asyncio.timeout(within_s):
+                    await place.has_started.wait()
         return self.get(chat)
 
     def put(self, chat: ChatKey, run: Run) -> None:
@@ -86,8 +106,14 @@ class ChatLeases:
             raise TooMany(_TOO_MANY_RUNS)
 
     async def begin(self, chat: ChatKey, changes: Sequence[Change] = ()) -> LeasedChat | None:
-        """The lease of this chat, if nobody holds it. `changes` are written in any case, except those that somebody has
+        """The lease of this chat, if it is free. `changes` are written in any case, except those that somebody has
         overtaken. Calls of a lost run are cleaned up first."""
+        leased = await self._begin(chat, changes)
+        for _, changed in changes:
+            self._on_asked(changed)
+        return leased
+
+    async def _begin(self, chat: ChatKey, changes: Sequence[Change]) -> LeasedChat | None:
         if self._is_draining:
             raise Restarting
         if chat in self._places:
@@ -102,6 +128,7 @@ class ChatLeases:
                 self._set_free(chat)
                 return None
             leased = LeasedChat.taken(lease, snapshot)
+            leased.on_asked = self._on_asked
             await self.calls.clean_up_lost(leased)
             if self._is_draining:  # meanwhile
                 raise Restarting
@@ -130,9 +157,11 @@ class ChatLeases:
             if count > 1:
                 self._queues[chat] = lock, count - 1
 
-    async def wait_for(self, chat: ChatKey, calls: frozenset[CallKey]) -> LeasedChat | ChunkLog:
+    async def wait_for(
+        self, chat: ChatKey, calls: frozenset[CallKey], *, makes_room: bool = True
+    ) -> LeasedChat | ChunkLog:
         """The lease of this chat as soon as it is free; or the segment of a run that was started with answers to these
-        calls."""
+        calls. `makes_room`: a live session that only waits for its user ends for that."""
         look_s = _FIRST_LOOK_S
         async with self.queue(chat):
             while True:
@@ -140,13 +169,17 @@ class ChatLeases:
                 log = run.log if run is not None and calls <= run.answered else None
                 if log is not None and not log.is_closed:
                     return log
-                if chat in self._places:
-                    await self._places[chat].is_free.wait()
+                if (place := self._places.get(chat)) is not None:
+                    if run is not None and makes_room:  # a live session may have begun since
+                        await run.end_when_idle()
+                    with suppress(TimeoutError):
+                        async with asyncio.timeout(_LONGEST_LOOK_S):
+                            await place.is_free.wait()
                     continue
                 leased = await self.begin(chat) if chat not in self._taken_over else None
                 if leased is not None:
                     return leased
-                if chat not in self._places:  # another worker holds it, or it is about to be taken over
+                if chat not in self._places:  # another worker has the lease, or it is about to be taken over
                     await asyncio.sleep(look_s)
                     look_s = min(look_s * 2, _LONGEST_LOOK_S)
 
@@ -240,3 +273,25 @@ class ChatLeases:
                     for place in starting:
                         await place.has_started.wait()
         await self._keeper.aclose()
+        left, self._left = self._left, None
+        for chat in left or ():
+            await self.leave(chat)
+
+    async def leave_to_next(self, waiting: Mapping[tuple[ChatKey, CallKey], "asyncio.Task[None]"]) -> None:
+        """Cancel what waits for these chats: the next process goes on with it."""
+        tasks = dict(waiting)
+        for (chat, _), task in tasks.items():
+            task.cancel()
+            await self.leave(chat)
+        await asyncio.gather(*tasks.values(), return_exceptions=True)
+
+    async def leave(self, chat: ChatKey) -> None:
+        """This process ends, and there is something in this chat to go on with. A lease that has expired makes another
+        process look at the chat."""
+        if self._left is not None:
+            self._left.add(chat)
+            return
+        try:
+            await self._store.acquire(chat, 0)
+        except Exception as error:  # whatever a store raises
+            logger.error("chat %s goes on with the user's next words: %s", chat.chat_id, type(error).__qualname__)

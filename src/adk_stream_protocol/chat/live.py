@@ -29,6 +29,14 @@ from .segments import RunDefaults, Segments
 
 
 class LiveChats:
+    """
+    | About | Attributes |
+    |---|---|
+    | what it was built from | `_gate`, `_leases`, `_segments`, `_limits`, `_defaults` |
+    | live sessions, by chat | `_runs`, `_opening` |
+    | clients, by chat | `_listeners`, `_silenced`, `_styles`, `_refused_voice` |
+    """
+
     def __init__(
         self,
         gate: ApprovalGate,
@@ -54,10 +62,23 @@ class LiveChats:
 
     async def say(self, chat: Chat, turn: Turn, prepared: Prepared, by: LiveListener) -> ChunkLog:
         ids = MessageIds(user_message_id=None, message_id=None, **presentation(prepared, turn.approval_style))
+        await self._end_waiting(chat.key)
         live = await self._open_in_style(chat, prepared, ClientStyle(turn.sdk_version, turn.approval_style))
+        live.leased.sdk_version = turn.sdk_version
         translator = self._segments.new_translator(chat, ids, turn.sdk_version)
         message = LiveMessage(translator, user_message_id=turn.message_id, shown=ids)
         return await live.say(message, encode_content(turn), prepared.get("state_delta"), by)
+
+    async def _end_waiting(self, chat: ChatKey) -> None:
+        """A run of request mode that only waits for its user: the user wants something else."""
+        run = self._leases.get(chat)
+        if run is not None and chat not in self._runs and run.log is None:
+            await run.stop_after_tools()
+
+    def announce_turn(self, chat: ChatKey, message_id: str) -> None:
+        """A message of request mode goes on that no client has asked for."""
+        for listener in list(self._listeners.get(chat, ())):
+            listener.turn(chat.chat_id, message_id, "")
 
     # -- listeners ----------------------------------------------------------------------------------------------------
 
@@ -69,7 +90,7 @@ class LiveChats:
 
     def silence(self, chat: ChatKey) -> None:
         """The session was stopped, or the chat deleted: an open microphone of those who listen does not begin another
-        one, until they write or attach anew."""
+        one, until they write, attach anew, or open it anew."""
         if self._listeners.get(chat):
             self._silenced[chat] |= self._listeners[chat]
 
@@ -103,16 +124,16 @@ class LiveChats:
         if by in self._silenced.get(chat.key, ()):
             return self._refused_voice
         self.listen(chat.key, by)
-        if self._refused_voice.is_refused(chat.key, by, is_held=self._is_held(chat.key)):
+        if self._refused_voice.is_refused(chat.key, by, is_busy=self._is_busy(chat.key)):
             return self._refused_voice
         try:
             return await self._open_in_style(chat, await prepare(), style)
         except BridgeError as error:
-            is_held = isinstance(error, RunActive) and self._is_held(chat.key)
-            self._refused_voice.refuse(chat.key, error, by, is_held=is_held)
+            is_busy = isinstance(error, RunActive) and self._is_busy(chat.key)
+            self._refused_voice.refuse(chat.key, error, by, is_busy=is_busy)
             return self._refused_voice
 
-    def _is_held(self, chat: ChatKey) -> bool:
+    def _is_busy(self, chat: ChatKey) -> bool:
         """Whether request mode has the chat, in this process."""
         return chat in self._leases and chat not in self._runs
 
@@ -152,6 +173,7 @@ class LiveChats:
             run_config=effective_live_config(self._defaults.run_config, changes, metadata),
             translators=self._defaults.translators,
             shown=MessageIds(user_message_id=None, message_id=None, **presentation(prepared, None)),
+            while_waiting=self._defaults.live_while_waiting,
         )
         context = self._segments.context(chat, leased, self)
         live = self._runs[chat.key] = LiveRun(context, self._gate, options, self._listeners[chat.key])
@@ -175,6 +197,9 @@ class LiveChats:
         known = dict.fromkeys((*self._runs, *takewhile(lambda other: other != chat, self._opening)))
         return [other for other in known if other.user_id == chat.user_id and other != chat]
 
+    def segment_opened(self, run: Run) -> None:
+        """Its listeners are told by itself."""
+
     async def run_ended(self, run: Run) -> None:
         await self._leases.end(run.leased)
         live = self._runs.get(run.leased.key)
@@ -183,7 +208,12 @@ class LiveChats:
             for message_id, log in live.last_logs().items():
                 self._segments.keep_log(run.leased.key, message_id, log)
             self._notify_of_end(live)
+            for listener in list(self._listeners.get(run.leased.key, ())):
+                listener.ended(run.leased.key.chat_id)
         self._listeners_changed(run.leased.key)
+
+    def keep_log(self, chat: ChatKey, message_id: str, log: ChunkLog) -> None:
+        self._segments.keep_log(chat, message_id, log)
 
     def _notify_of_end(self, live: LiveRun) -> None:
         """Streams of open messages say it, too, but a client that only speaks has none."""

@@ -9,7 +9,8 @@ from ..adk.calls.session_calls import SessionCall
 from ..adk.chats import Chats
 from ..protocol.call_record import CallKey
 from ..store.base import Store
-from .segments import Segments
+from .announcer import Announcer
+from .unasked_turns import UnaskedTurns
 
 logger = logging.getLogger(__name__)
 
@@ -19,9 +20,12 @@ _ATTEMPTS = 2  # per call: what ADK cannot continue then (its tool was renamed, 
 class Recovery:
     """Looks for lost runs again and again. Approved calls that were not started are run; started ones are unknown."""
 
-    def __init__(self, store: Store, segments: Segments, chats: Chats, period_s: float) -> None:
+    def __init__(
+        self, store: Store, unasked: UnaskedTurns, chats: Chats, announcer: Announcer, period_s: float
+    ) -> None:
+        self._announcer = announcer
         self._store = store
-        self._segments = segments
+        self._unasked = unasked
         self._chats = chats
         self._period_s = period_s
         self._attempts: Counter[CallKey] = Counter()
@@ -45,10 +49,11 @@ class Recovery:
             await asyncio.sleep(self._period_s)
 
     async def look(self) -> None:
+        await self._announcer.catch_up(self._period_s)
         for key in await self._store.abandoned(self._period_s):
             if key in self._chats:
                 try:
-                    await self._segments.continue_lost(self._chats.open(key.user_id, key.chat_id), self._choose)
+                    await self._unasked.continue_lost(self._chats.open(key.user_id, key.chat_id), self._choose)
                 except Exception as error:  # the other chats are continued all the same
                     logger.error("a lost run was not taken up: %s", type(error).__qualname__)
 

@@ -18,13 +18,13 @@ from ..protocol.call_record import ChatKey
 class _Refusal:
     error: BridgeError
     until: float | None
-    """None while a run of this process holds the chat."""
+    """None: as long as another run of this process has the chat."""
     pause_s: float
-    told: set[LiveListener] = field(default_factory=set[LiveListener])
+    notified: set[LiveListener] = field(default_factory=set[LiveListener])
 
-    def tell(self, chat: ChatKey, listener: LiveListener) -> None:
-        if listener not in self.told:
-            self.told.add(listener)
+    def notify(self, chat: ChatKey, listener: LiveListener) -> None:
+        if listener not in self.notified:
+            self.notified.add(listener)
             listener.failed(chat.chat_id, self.error)
 
 
@@ -38,38 +38,38 @@ class RefusedVoice:
         self._limits = limits
         self._refusals: dict[ChatKey, _Refusal] = {}
 
-    def is_refused(self, chat: ChatKey, by: LiveListener, *, is_held: bool) -> bool:
-        """`is_held`: whether another run of this process has the chat. Whoever does not know why is told."""
+    def is_refused(self, chat: ChatKey, by: LiveListener, *, is_busy: bool) -> bool:
+        """Notifies the client if it does not know why. `is_busy`: another run of this process has the chat."""
         refusal = self._refusals.get(chat)
         if refusal is None:
             return False
         now = asyncio.get_running_loop().time()
-        if not is_held if refusal.until is None else now >= refusal.until:
+        if not is_busy if refusal.until is None else now >= refusal.until:
             return False
-        refusal.tell(chat, by)
+        refusal.notify(chat, by)
         return True
 
-    def refuse(self, chat: ChatKey, error: BridgeError, by: LiveListener, *, is_held: bool) -> None:
-        """The session cannot be opened. A client is told once, however often that is tried."""
-        refusal = self._refuse(chat, error, until_free=is_held)
-        refusal.tell(chat, by)
+    def refuse(self, chat: ChatKey, error: BridgeError, by: LiveListener, *, is_busy: bool) -> None:
+        """The session cannot be opened. A client is notified once, however often it tries."""
+        refusal = self._refuse(chat, error, until_free=is_busy)
+        refusal.notify(chat, by)
 
     def fail(self, chat: ChatKey, error: BridgeError, listeners: Collection[LiveListener], *, has_spoken: bool) -> None:
         """A session has failed. `has_spoken`: after the model had said something, so that the next one may succeed."""
         if has_spoken:
             self.forget(chat)
         refusal = self._refuse(chat, error, until_free=False)
-        refusal.told.clear()
+        refusal.notified.clear()
         for listener in listeners:
-            refusal.tell(chat, listener)
+            refusal.notify(chat, listener)
 
     def _refuse(self, chat: ChatKey, error: BridgeError, *, until_free: bool) -> _Refusal:
         before = self._refusals.get(chat)
         limits = self._limits
         pause_s = min(before.pause_s * 2, limits.max_live_backoff_s) if before is not None else limits.live_backoff_s
         until = None if until_free else asyncio.get_running_loop().time() + pause_s
-        told = before.told if before is not None and before.error.code == error.code else set[LiveListener]()
-        refusal = self._refusals[chat] = _Refusal(error, until, pause_s, told)
+        notified = before.notified if before is not None and before.error.code == error.code else set[LiveListener]()
+        refusal = self._refusals[chat] = _Refusal(error, until, pause_s, notified)
         return refusal
 
     def forget(self, chat: ChatKey) -> None:

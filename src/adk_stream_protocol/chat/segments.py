@@ -9,10 +9,13 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from ..adk.calls.delivery import deliver_outcomes, with_results
+from ..adk.calls.inner_calls import with_inner_calls
 from ..adk.calls.leased_chat import LeasedChat
-from ..adk.calls.resumption import outcome_events, plan_resumption, question_events
+from ..adk.calls.resumption import outcome_events, plan_resumption, question_events, stopped_call_events
 from ..adk.calls.session_calls import SessionCall, calls_made, find_session_calls
-from ..adk.request.request_run import RequestRun, RunRequest
+from ..adk.live.talking_on import LiveWhileWaiting
+from ..adk.request.request_run import RequestRun
+from ..adk.request.run_request import RunRequest
 from ..adk.run import Run, RunContext, RunOwner
 from ..adk.run_config import effective_run_config
 from ..adk.session import Chat, MessageIds, find_event, message_id_of
@@ -23,6 +26,7 @@ from ..chunk_log import ChunkLog
 from ..limits import Limits
 from ..loop_share import LoopShare
 from ..protocol.answers import CallAnswer
+from ..protocol.approval_chain import BY_POLICY, ChainLink
 from ..protocol.call_record import CallKey, CallRecord, ChatKey, Records, State
 from ..protocol.chunks import AnyChunk, SdkVersion
 from ..protocol.digest import canonical_json
@@ -32,7 +36,7 @@ from ..protocol.outcome import results_of
 from ..store.base import Store, load_results
 from .closed_logs import encode_in_slices, new_log
 from .leases import ChatLeases
-from .prepared import Prepared, decode_prepared, encode_prepared
+from .prepared import Prepared, encode_prepared
 
 if TYPE_CHECKING:
     from google.adk.agents.run_config import RunConfig
@@ -48,6 +52,7 @@ class RunDefaults:
 
     run_config: "RunConfig | None"
     translators: Translators
+    live_while_waiting: LiveWhileWaiting | None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -60,6 +65,8 @@ class Continuation:
     answers: Sequence[CallAnswer[SessionCall]] = ()
     sdk_version: SdkVersion | None = None
     approval_style: ApprovalStyle | None = None
+    needs_reader: bool = True
+    """Whether the run ends when nobody reads it. Whoever decided elsewhere expects that the call is run."""
 
 
 class Segments:
@@ -69,6 +76,8 @@ class Segments:
         self._limits = limits
         self._defaults = defaults
         self._logs: dict[tuple[ChatKey, str], ChunkLog] = {}
+        self.on_turn: Callable[[ChatKey, str], None] = lambda chat, message_id: None
+        """Called with the id of a message when it goes on."""
 
     def new_translator(self, chat: Chat, ids: MessageIds, sdk_version: SdkVersion | None = None) -> Translator:
         return self._defaults.translators.new(chat, ids, sdk_version)
@@ -80,21 +89,6 @@ class Segments:
         return records
 
     # -- a message that continues -------------------------------------------------------------------------------------
-
-    async def continue_lost(self, chat: Chat, choose: Callable[[Sequence[SessionCall]], SessionCall | None]) -> None:
-        """Continue a message whose run was lost, if there is anything to continue."""
-        leased = await self._leases.begin(chat.key)
-        if leased is None:
-            return
-        async with self.ending_at_failure(leased):
-            events, calls = await self.read_session(chat, leased)
-            lost = choose([call for call in calls if call.is_undelivered and call.is_asked])
-        if lost is None:
-            await self._leases.end(leased)
-            return
-        prepared = decode_prepared(lost.record.prepared)
-        continuation = Continuation(message_id=lost.message_id, start_id=lost.message_id, prepared=prepared)
-        await self.continue_message(chat, leased, continuation, events, calls)
 
     @asynccontextmanager
     async def ending_at_failure(self, leased: LeasedChat) -> AsyncGenerator[None]:
@@ -111,7 +105,10 @@ class Segments:
 
     async def read_session(self, chat: Chat, leased: LeasedChat) -> "tuple[list[Event], list[SessionCall]]":
         session = await chat.load()
-        events = session.events if session else []
+        await load_results(
+            self._store, chat.key, leased.records, [key for key, found in leased.records.items() if found.is_nested]
+        )
+        events = with_inner_calls(session.events if session else [], leased.records.values())
         calls = await find_session_calls(chat, events, leased.records.values())
         await self._leases.calls.take_back(leased, await calls_made(events))
         return events, calls
@@ -150,7 +147,7 @@ class Segments:
         if segment is None:
             await self._leases.end(leased)
             return None
-        leased.prepared = encode_prepared(prepared)
+        leased.prepared, leased.sdk_version = encode_prepared(prepared), continuation.sdk_version
         request = RunRequest(
             ids=ids,
             opening=segment.opening,
@@ -161,6 +158,7 @@ class Segments:
             answered=segment.answered,
             asked_by=shown,
             outputs=segment.outputs,
+            needs_reader=continuation.needs_reader,
         )
         self.start(chat, leased, request, translator, segment.log)
         return segment.log
@@ -181,8 +179,14 @@ class Segments:
 
     async def run_ended(self, run: Run) -> None:
         await self._leases.end_run(run)
+        log = run.log_of(run.message_id or "")
+        if log is not None:
+            self.keep_log(run.leased.key, run.message_id or "", log)
+
+    def segment_opened(self, run: Run) -> None:
         if run.log is not None:
-            self.keep_log(run.leased.key, run.message_id or "", run.log)
+            self._logs[run.leased.key, run.message_id or ""] = run.log
+            self.on_turn(run.leased.key, run.message_id or "")
 
     def run_config(self, ids: MessageIds, prepared: Prepared) -> "RunConfig":
         custom_metadata = {**prepared.get("custom_metadata", {}), **ids.metadata()}
@@ -263,7 +267,12 @@ async def plan_next_segment(
         log=new_log(await encode_in_slices(earlier)),
         opening=opening,
         contents=resumption.messages,
-        appended=[*question_events(undelivered), *outcome_events(unasked), *resumption.appended],
+        appended=[
+            *stopped_call_events(message.events, undelivered, records),
+            *question_events(undelivered),
+            *outcome_events(unasked),
+            *resumption.appended,
+        ],
         answered=continued,
         outputs=resumption.outputs,
     )
@@ -284,6 +293,7 @@ def _in_whole_steps(undelivered: Sequence[SessionCall], calls: Sequence[SessionC
         call.asked_by.id
         for call in calls
         if call.record.executor == "browser" and not call.has_result and not call.record.is_final
+        if not call.record.is_work
     }
     return [call for call in undelivered if call.record.executor == "server" or call.asked_by.id not in open_steps]
 
@@ -296,7 +306,12 @@ def _as_if_unanswered(records: Records, calls: Collection[CallKey]) -> dict[Call
     """The records as the client knew them when the last segment ended."""
 
     def unanswered(record: CallRecord) -> CallRecord:
-        return msgspec.structs.replace(record, state=State.PENDING, approved=None, payload=None)
+        if record.decided_by == BY_POLICY:
+            return record
+        if record.chain is None:
+            return msgspec.structs.replace(record, state=State.PENDING, approved=None, payload=None)
+        chain = tuple(ChainLink(approvers=link.approvers, deadline_s=link.deadline_s) for link in record.chain)
+        return msgspec.structs.replace(record, state=State.IN_CHAIN, chain=chain, approved=None, payload=None)
 
     return {key: unanswered(found) if key in calls else found for key, found in records.items()}
 

@@ -1,6 +1,7 @@
 """ChatService: everything that can be asked about a chat. The transports and the front door call nothing else."""
 
 import asyncio
+import logging
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -9,25 +10,31 @@ from typing import TYPE_CHECKING, Any
 from starlette.requests import HTTPConnection
 
 from ..adk.calls.gate import ApprovalGate
+from ..adk.calls.inner_calls import with_inner_calls
 from ..adk.calls.policy import ApprovalPolicy
 from ..adk.chats import Chats
 from ..adk.live_listener import LiveListener
+from ..adk.request.direct_text import open_for_agents
 from ..adk.session import Chat
 from ..adk.translate.history import encode_history
 from ..chunk_log import ChunkLog, Reading
 from ..errors import MalformedRequest, NotFound, Restarting, RunActive
 from ..limits import Limits
-from ..protocol.call_record import ChatKey
+from ..protocol.call_record import CallRecord, ChatKey, State
 from ..protocol.chunks import SdkVersion
 from ..protocol.fold import UIMessage
 from ..protocol.frames import Send, sdk_version_of
 from ..protocol.messages import ClientStyle
 from ..protocol.turn import Turn, decode_body, decode_turn, read_turn
-from ..store.base import AuditEntry, Store
+from ..store.base import AuditEntry, AuditFilter, Store
+from .announcer import Announcer, OnWaiting
 from .answers import AnswerDecoder, AnswerRequest, ChatAnswers
 from .background import BackgroundWork, Opened
 from .caller import Caller
-from .hooks import Prepare, UserId, ask_prepare, ask_user_id
+from .completions import CallCompletions
+from .consents import Consents
+from .hooks import Groups, Prepare, UserId, ask_groups, ask_prepare, ask_user_id
+from .inbox import Approver, Inbox, InboxPage
 from .leases import ChatLeases
 from .listing import ChatList, ChatSummary
 from .live import LiveChats
@@ -36,13 +43,18 @@ from .prepared import Prepared
 from .recovery import Recovery
 from .segments import RunDefaults, Segments
 from .turns import ChatTurns
+from .unasked_turns import UnaskedTurns
 
 if TYPE_CHECKING:
     from google.adk.runners import Runner
 
 _DELETE_S = 5  # how long a deletion waits for a run of another worker
 
+_DECIDED = (State.APPROVED, State.DENIED, State.EXPIRED)
+
 Close = Callable[[], Awaitable[None]]
+
+logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,10 +62,13 @@ class ServiceSettings:
     """What an application chooses."""
 
     user_id: UserId
+    groups: Groups | None = None
+    on_waiting: OnWaiting | None = None
     prepare: Prepare | None
     policy: ApprovalPolicy
     limits: Limits
     defaults: RunDefaults
+    direct_text: bool = True
 
 
 class ChatService:
@@ -63,6 +78,7 @@ class ChatService:
     | `limits`, `_settings`, `_store`, `_chats` | what it was built from |
     | `_leases`, `_background` | what runs in this process |
     | `_segments`, `_turns`, `_answers`, `_live`, `_list`, `_recovery` | who does what: a module of `chat/` each |
+    | `_inbox`, `_announcer`, `_unasked`, `_completions`, `_consents` | likewise, for approvers and the application |
     | `before_drain`, `before_close`, `_close_last`, `_draining` | how it ends |
     """
 
@@ -73,19 +89,25 @@ class ChatService:
         limits = self.limits = settings.limits
         self._settings = settings
         self._store = store
-        self._chats = Chats(runner)
+        self._chats = Chats(runner, open_for_agents(runner, gate) if settings.direct_text else frozenset())
         self._background = BackgroundWork()
-        self._leases = ChatLeases(store, gate, settings.policy, limits.lease_s)
+        self._announcer = Announcer(store, runner.app_name, settings.on_waiting)
+        self._leases = ChatLeases(store, gate, settings.policy, limits.lease_s, self._announcer.announce)
         self._segments = Segments(store, self._leases, limits, settings.defaults)
         self._turns = ChatTurns(store, self._leases, self._segments, self._background, limits)
         decoder = AnswerDecoder(store, limits, settings.policy.browser_deadline_s)
         self._answers = ChatAnswers(decoder, self._leases, self._segments, self._background, limits)
         self._live = LiveChats(gate, self._leases, self._segments, settings.defaults, limits)
-        self._recovery = Recovery(store, self._segments, self._chats, limits.lease_s)
+        on_turn = self._segments.on_turn = self._live.announce_turn
+        self._unasked = UnaskedTurns(self._leases, self._segments, limits, on_turn)
+        self._inbox = Inbox(store, runner.app_name, settings.policy, limits, self._go_on)
+        self._recovery = Recovery(store, self._unasked, self._chats, self._announcer, limits.lease_s)
+        self._completions = CallCompletions(store, self._chats, self._leases, self._unasked)
+        self._consents = Consents(store, self._chats, self._leases, self._segments, on_turn)
         self._list = ChatList(self._chats, store, limits.max_listed_chats)
         self._draining: asyncio.Task[None] | None = None
         self.before_drain: list[Close] = []
-        """How the transports tell their clients before streams end."""
+        """How the transports notify their clients before streams end."""
         self.before_close: list[Close] = []
         """What the transports close first."""
         self._close_last = close_last
@@ -158,6 +180,10 @@ class ChatService:
     def listen(self, user: str, chat_id: str, listener: LiveListener) -> None:
         """A live session goes on as long as somebody listens."""
         self._live.listen(self._key(user, chat_id), listener)
+
+    def let_speak(self, user: str, chat_id: str, listener: LiveListener) -> None:
+        """The user wants to speak: the client attaches to the chat, or opens its microphone. After a stop or a
+        deletion, voice alone would not open a session."""
         self._live.let_speak(self._key(user, chat_id), listener)
 
     def unlisten(self, user: str, chat_id: str, listener: LiveListener) -> None:
@@ -191,6 +217,18 @@ class ChatService:
         """Look once for runs that were lost with their worker."""
         await self._recovery.look()
 
+    async def complete_call(self, ref: str, result: dict[str, Any], *, is_final: bool) -> dict[str, Any]:
+        """Progress of a long-running call, or its end, as the application reports it."""
+        return await self._completions.complete(ref, result, is_final=is_final)
+
+    async def give_consent(self, user: str, callback_url: str) -> None:
+        self._refuse_while_draining()
+        await self._consents.give_consent(user, callback_url)
+
+    async def give_key(self, user: str, request_id: str, api_key: str) -> None:
+        self._refuse_while_draining()
+        await self._consents.give_key(user, request_id, api_key)
+
     # -- the conversation ---------------------------------------------------------------------------------------------
 
     async def messages(
@@ -204,12 +242,13 @@ class ChatService:
         session = await chat.load()
         if session is None:
             raise NotFound
-        run = self._leases.get(chat.key)
+        told = run.leased.unplaced if (run := self._leases.get(chat.key)) is not None else ()
+        records = await self._segments.records(chat.key)
         history = await encode_history(
             chat,
-            [*session.events, *(run.calls_outside_session if run is not None else ())],
+            with_inner_calls(session.events, records.values(), told),
             new_translator=lambda ids: self._segments.new_translator(chat, ids, sdk_version),
-            records=await self._segments.records(chat.key),
+            records=records,
             running=running,
         )
         return history, running
@@ -219,8 +258,7 @@ class ChatService:
         return await self._list.of(user)
 
     async def delete(self, user: str, chat_id: str) -> None:
-        """Forget a chat. Its run is stopped after started tools have finished. A deletion that fails half-way can be
-        repeated, since the session goes last."""
+        """Forget a chat, after started tools. A deletion that fails half-way can be repeated: the session goes last."""
         chat = self._chat(user, chat_id)
         if await chat.load() is None:
             raise NotFound
@@ -240,6 +278,31 @@ class ChatService:
     async def audit(self, user: str, chat_id: str) -> Sequence[AuditEntry]:
         """What was asked, decided and run in this chat, oldest first. A deletion of the chat leaves it as it is."""
         return await self._store.audit(self._key(user, chat_id))
+
+    async def find_audit(self, wanted: AuditFilter) -> Sequence[AuditEntry]:
+        """Of this application, whatever else is wanted."""
+        return await self._store.audit(wanted._replace(app_name=self._chats.runner.app_name))
+
+    # -- the inbox ----------------------------------------------------------------------------------------------------
+
+    async def waiting(self, connection: HTTPConnection, user: str, limit: int, cursor: str | None) -> InboxPage:
+        """What waits for a decision of the caller, in whichever chat."""
+        return await self._inbox.waiting(await self._approver(connection, user), limit, cursor)
+
+    async def decide(self, connection: HTTPConnection, user: str, approval_id: str, body: bytes) -> dict[str, Any]:
+        """Record what an approver says. The chat of the call goes on by itself."""
+        self._refuse_while_draining()
+        return await self._inbox.decide(await self._approver(connection, user), approval_id, body)
+
+    async def _approver(self, connection: HTTPConnection, user: str) -> Approver:
+        groups = self._settings.groups
+        return Approver(user, await ask_groups(groups, connection) if groups is not None else frozenset())
+
+    def _go_on(self, record: CallRecord) -> None:
+        """After a decision that did not come from the call's chat."""
+        self._announcer.announce(record)
+        if record.state in _DECIDED and record.delivered is not True:
+            self._unasked.continue_soon(self._chats.open(record.chat.user_id, record.chat.chat_id), record.call)
 
     async def load_file(self, user: str, chat_id: str, name: str, version: int | None) -> tuple[bytes, str]:
         """The bytes and the media type of an artifact of this chat."""
@@ -266,7 +329,10 @@ class ChatService:
         await self._recovery.stop()
         for notify in self.before_drain:
             await notify()
+        await self._completions.drain()
         await self._background.drain()
+        await self._unasked.drain()
+        await self._announcer.aclose()
         await self._leases.drain(self.limits.drain_s)
 
     async def aclose(self) -> None:

@@ -9,7 +9,8 @@ from ..adk.calls.delivery import deliver_again
 from ..adk.calls.leased_chat import LeasedChat
 from ..adk.calls.session_calls import calls_made
 from ..adk.content import encode_content
-from ..adk.request.request_run import RequestRun, RunRequest, SaidBefore
+from ..adk.request.request_run import RequestRun
+from ..adk.request.run_request import RunRequest, SaidBefore
 from ..adk.run import Run
 from ..adk.session import Chat, MessageIds, before_invocation, find_event, message_id_of
 from ..adk.translate.history import PastTurn, find_turn, replay_to_its_end
@@ -47,8 +48,9 @@ class ChatTurns:
         run = await self._leases.wait_for_start(chat.key, _DISCONNECT_S)
         if run is None:
             raise RunActive
-        if run.log is not None and _is_repeated(turn, run.asked_by):
-            return Reading(run.log, is_replay=True)
+        log = run.log_of(run.message_id or "") if run.asked_by is not None else None
+        if log is not None and _is_repeated(turn, run.asked_by):
+            return Reading(log, is_replay=True)
         if not await run.is_abandoned(_DISCONNECT_S):
             raise RunActive
         return self._background.start(self._begin_after(run, chat, turn, prepared), None)
@@ -69,7 +71,7 @@ class ChatTurns:
             await asyncio.shield(run.is_accepted)
         except SaidBefore as before:
             return await self._read_again(chat, turn, prepared, before)
-        return Reading(run.log)
+        return Reading(run.last_log)
 
     async def _read_again(self, chat: Chat, turn: Turn, prepared: Prepared, before: SaidBefore) -> Reading:
         """The message is in the session already: a retry after a network error. It is answered once, and read twice."""
@@ -108,7 +110,7 @@ class ChatTurns:
             run_config=self._segments.run_config(ids, prepared),
             state_delta=prepared.get("state_delta"),
         )
-        leased.prepared = encode_prepared(prepared)
+        leased.prepared, leased.sdk_version = encode_prepared(prepared), turn.sdk_version
         return self._segments.start(chat, leased, request, translator, new_log())
 
     async def _take_back(self, chat: Chat, turn: Turn, leased: LeasedChat) -> PastTurn | None:
@@ -148,7 +150,7 @@ def _require_same(is_same: bool) -> None:
 
 
 def digest_of_message(turn: Turn) -> str:
-    """Tells a repeated request from a new one under the same id."""
+    """Differs between a repeated request and a new one under the same id."""
     digest = hashlib.sha256()
     for part in turn.parts:
         if isinstance(part, FileInput):
