@@ -24,8 +24,20 @@ BEGIN, END = "<!-- begin: tests/transports/http_table.py -->", "<!-- end -->"
 PREFIX = "/api/chat"
 HOME = {"host": "chat.example"}
 JSON = {"content-type": "application/json"}
+DECISION = b'{"approved": true, "digest": "x"}'
 
-PATHS = ["", "/{id}", "/{id}/messages", "/{id}/stream", "/{id}/stop", "/{id}/files/{name}", "/elsewhere/{id}"]
+PATHS = [
+    "",
+    "/{id}",
+    "/{id}/messages",
+    "/{id}/stream",
+    "/{id}/stop",
+    "/{id}/audit",
+    "/{id}/files/{name}",
+    "/approvals",
+    "/approvals/{id}",
+    "/elsewhere/{id}",
+]
 METHODS = ["GET", "HEAD", "POST", "DELETE", "OPTIONS", "PUT"]
 ROUTES = [
     ("POST", ""),
@@ -35,6 +47,9 @@ ROUTES = [
     ("POST", "/{id}/stop"),
     ("DELETE", "/{id}"),
     ("GET", "/{id}/files/{name}"),
+    ("GET", "/{id}/audit"),
+    ("GET", "/approvals"),
+    ("POST", "/approvals/{id}"),
 ]
 CONDITIONS: list[tuple[str, str, dict[str, str]]] = [
     ("the caller's chat", "c1", {}),
@@ -103,11 +118,14 @@ BODIES: list[tuple[str, bytes, dict[str, str]]] = [
     ("`id: 7`", turn(id=7), {}),
     ('`id: "a/b"`', turn(id="a/b"), {}),
     ('`id: "user"`', turn(id="user"), {}),
+    ('`id: "approvals"`', turn(id="approvals"), {}),
     ("neither `messages` nor `message`", turn(messages=None), {}),
     ("`messages: []`", turn(messages=[]), {}),
     ("`messages: {}`", turn(messages={}), {}),
     ("a message without `role`", message(role=None), {}),
     ("a message without `parts`", message(parts=None), {}),
+    ("a message with its parts in `content`", message(parts=None, content=[{"type": "text", "text": "hi"}]), {}),
+    ("a message with its text in `content`", message(parts=None, content="hi"), {}),
     ("a message whose `parts` are strings", message(parts=["hi"]), {}),
     ("a message of the role `system`", message(role="system"), {}),
     ("a message with `id: 7`", message(id=7), {}),
@@ -217,7 +235,8 @@ async def conditions() -> str:
     for method, path in ROUTES:
         cells = []
         for _, chat_id, headers in CONDITIONS:
-            body, kind = (turn(id=chat_id), JSON) if (method, path) == ("POST", "") else (b"", {})
+            said = {"": turn(id=chat_id), "/approvals/{id}": DECISION}.get(path, b"") if method == "POST" else b""
+            body, kind = (said, JSON) if said else (b"", {})
             got = await ask(method, path, chat_id, body=body, **kind, **headers)
             is_readable = got.headers.get("access-control-allow-origin") == headers.get("origin")
             assert is_readable == (headers.get("origin") in (None, "https://app.example"))

@@ -4,7 +4,7 @@ import asyncio
 import base64
 import json
 import struct
-from collections.abc import AsyncGenerator, Callable, Coroutine
+from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any
@@ -117,6 +117,19 @@ async def talks_for_ever(session: LiveSession) -> None:
     await session.expect_text()
     await session.say("Well, ")
     await session.expect("close")
+
+
+def answers_after(go_on: asyncio.Event) -> Callable[[LiveSession], Awaitable[None]]:
+    """A model that begins an answer, and comes to its end when it may go on."""
+
+    async def server(session: LiveSession) -> None:
+        await session.expect_text()
+        await session.say("Well, ")
+        await go_on.wait()
+        await session.answer("fine.")
+        await session.expect("close")
+
+    return server
 
 
 def said(text: str, id: str = "u1") -> dict[str, Any]:

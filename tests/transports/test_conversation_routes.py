@@ -40,6 +40,7 @@ ROUTES = [
     pytest.param("GET", "/messages", 200, 404, id="messages"),
     pytest.param("GET", "/files/map.png", 200, 404, id="file"),
     pytest.param("GET", "/files/map.png?version=0", 200, 404, id="file version"),
+    pytest.param("GET", "/audit", 200, 404, id="audit"),
     pytest.param("GET", "/stream", 204, 204, id="resume"),
     pytest.param("POST", "/stop", 204, 204, id="stop"),
     pytest.param("DELETE", "", 204, 404, id="delete"),

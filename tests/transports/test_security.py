@@ -235,10 +235,35 @@ def test_a_refused_origin_is_logged_once_with_what_to_add(caplog: pytest.LogCapt
     ask(bridge, "POST", "", origin=FRIEND)
     ask(bridge, "POST", "", origin=HERE)
     ask(bridge, "GET", "", origin="http://localhost:3000", sec_fetch_site="same-origin")
-    assert logged(caplog) == [
+    (said,) = logged(caplog)
+    assert said.startswith(
         "a page of http://localhost:3000 was refused; if it is yours: "
         "ChatBridge(allowed_origins=['http://localhost:3000'])"
-    ]
+    )
+
+
+@pytest.mark.parametrize(
+    ("sent", "says"),
+    [
+        ({"host": "backend:8000"}, "for the host backend:8000: if a proxy has changed that"),
+        ({"host": "backend:8000", "sec_fetch_site": "cross-site"}, None),
+        ({"host": "a\nb"}, None),
+        ({"host": "x" * 300}, None),
+    ],
+)
+def test_a_host_that_a_proxy_may_have_changed_is_logged(
+    caplog: pytest.LogCaptureFixture, sent: dict[str, str], says: str | None
+) -> None:
+    assert not Access().may_open_socket(headers(origin="https://app.example", **sent))
+    (said,) = logged(caplog)
+    assert says in said if says else said.endswith("ChatBridge(allowed_origins=['https://app.example'])")
+
+
+def test_a_refused_page_is_told_that_a_proxy_may_be_the_reason_but_no_names() -> None:
+    refused = ask(bridge_with("x"), "POST", "/c1/stop", origin="https://elsewhere.example")
+    assert refused.status == 403
+    assert b"a proxy has changed the Host header" in refused.body
+    assert b"elsewhere" not in refused.body
 
 
 def test_the_refused_origin_of_a_socket_is_logged_too(caplog: pytest.LogCaptureFixture) -> None:

@@ -13,7 +13,7 @@ from ..chunk_log import Reading
 from ..errors import BridgeError, LocalProtocolError, TooSlow, WrongMediaType
 from ..limits import Limits
 from ..protocol import sse
-from ..protocol.turn import BodyMeter
+from ..protocol.body_meter import BodyMeter
 from .event_stream import BoundedResponse, EventStreamResponse
 from .surface import Surface
 
@@ -33,7 +33,7 @@ async def respond(surface: Surface, request: Request) -> Response:
 async def _turn(surface: Surface, request: Request) -> Response:
     user = await surface.identify(request)
     with surface.unfinished.counting(user) as count:
-        body = await _read_body(request, surface.limits, count)
+        body = await read_body(request, surface.limits, count)
         opened = await surface.service.open_turn(Caller(request, user, request.url.path.rstrip("/")), body)
     if isinstance(opened, Reading):
         opened.log.require_room(surface.limits.max_readers_per_run)
@@ -78,7 +78,7 @@ def refusal(error: BridgeError) -> Response:
     return JSONResponse({"error": {"code": error.code, "message": message}}, error.status, headers)
 
 
-async def _read_body(request: Request, limits: Limits, count: Callable[[int], None]) -> bytes:
+async def read_body(request: Request, limits: Limits, count: Callable[[int], None]) -> bytes:
     media_type = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     # Compressed bodies are refused: a small one may unpack to gigabytes.
     if media_type != "application/json" or request.headers.get("content-encoding", "identity") != "identity":

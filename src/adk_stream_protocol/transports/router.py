@@ -11,14 +11,14 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.websockets import WebSocket
 
-from ..errors import NotFound
+from ..errors import MalformedRequest, NotFound
 from ..loop_share import LoopShare
 from ..protocol import sse
 from ..protocol.chunks import encode_json
 from ..protocol.fold import UIMessage
 from ..protocol.turn import decode_sdk_version
 from .files import StoredFile, file_response
-from .http import Endpoint, endpoint, respond, resume
+from .http import Endpoint, endpoint, read_body, respond, resume
 from .security import RUNNING
 from .surface import Surface
 from .websocket.live_sockets import LiveSockets
@@ -105,6 +105,30 @@ def build_router(surface: Surface, prefix: str) -> APIRouter:
         await service.delete(user, request.path_params["chat_id"])
         return Response(status_code=204)
 
+    async def audit(request: Request) -> Response:
+        """What was asked, decided and run in the caller's chat. It outlives the chat."""
+        user = await surface.identify(request)
+        trail = await service.audit(user, request.path_params["chat_id"])
+        if not trail:
+            await service.messages(user, request.path_params["chat_id"])  # which refuses what is not there
+        return _json(trail)
+
+    async def approvals(request: Request) -> Response:
+        """What waits for a decision of the caller, in whichever chat."""
+        user = await surface.identify(request)
+        limit, cursor = request.query_params.get("limit", "50"), request.query_params.get("cursor")
+        if not (limit.isascii() and limit.isdigit() and 0 < len(limit) < 6 and int(limit) > 0):
+            raise MalformedRequest("The limit is a number from 1 on.")
+        return _json(await service.waiting(request, user, int(limit), cursor))
+
+    async def decide(request: Request) -> Response:
+        """The decision of an approver."""
+        surface.access.refuse_cross_site(request.headers)
+        user = await surface.identify(request)
+        with surface.unfinished.counting(user) as count:
+            body = await read_body(request, surface.limits, count)
+        return _json(await service.decide(request, user, request.path_params["approval_id"], body))
+
     async def file(request: Request) -> Response:
         """An artifact of the caller's chat."""
         user = await surface.identify(request)
@@ -122,6 +146,9 @@ def build_router(surface: Surface, prefix: str) -> APIRouter:
     root = "" if prefix else _ROOT
     routes: dict[tuple[str, str], Endpoint] = {
         ("GET", root): chats,
+        ("GET", "/approvals"): approvals,
+        ("POST", "/approvals/{approval_id}"): decide,
+        ("GET", "/{chat_id}/audit"): audit,
         ("GET", "/{chat_id}/stream"): stream,
         ("POST", "/{chat_id}/stop"): stop,
         ("GET", "/{chat_id}/messages"): messages,

@@ -117,7 +117,8 @@ class Access:
     def _log_origin(self, headers: Headers) -> None:
         origin = headers.get("origin", "")
         if _ORIGIN.fullmatch(origin):
-            self._log_once(f"a page of {origin} was refused; if it is yours: ChatBridge(allowed_origins=[{origin!r}])")
+            option = f"ChatBridge(allowed_origins=[{origin!r}])"
+            self._log_once(f"a page of {origin} was refused; if it is yours: {option}{_changed_host(headers)}")
 
     def _log_once(self, refusal: str) -> None:
         """A developer finds the reason, and nobody can fill the log."""
@@ -152,6 +153,14 @@ _HOST = re.compile(r"(\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._-]+)(:[0-9]{1,5})?")
 def _host_name(host: str) -> str | None:
     found = _HOST.fullmatch(host)
     return found[1].strip("[]").lower() if found else None
+
+
+def _changed_host(headers: Headers) -> str:
+    """What else may be the matter with a page of another origin than ours."""
+    host = headers.get("host", "")
+    if "sec-fetch-site" in headers or len(host) > _MAX_HOST or not _HOST.fullmatch(host):
+        return ""
+    return f". Its request is for the host {host}: if a proxy has changed that, let it pass the Host header on"
 
 
 def _is_same_origin(origin: str, hosts: list[str]) -> bool:

@@ -112,7 +112,8 @@ def refused_by_application(_: HTTPConnection) -> str:
             {},
             {"origin": "http://localhost:3000"},
             "a page of http://localhost:3000 was refused; if it is yours: "
-            "ChatBridge(allowed_origins=['http://localhost:3000'])",
+            "ChatBridge(allowed_origins=['http://localhost:3000']). Its request is for the host testserver: if a proxy "
+            "has changed that, let it pass the Host header on",
         ),
         (
             {"allowed_hosts": ["app.example"]},

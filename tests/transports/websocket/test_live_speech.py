@@ -2,6 +2,7 @@
 
 import asyncio
 import base64
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 import pytest
@@ -71,7 +72,7 @@ async def test_speech_starts_a_turn_that_a_resume_reads(family: str) -> None:
         assert texts(history) == [("user", "Hello"), ("assistant", "Good morning.")]
 
 
-async def test_a_turn_that_has_ended_before_it_is_read_can_be_read_once() -> None:
+def says_good_morning(over: asyncio.Event) -> Callable[[LiveSession], Awaitable[None]]:
     async def server(session: LiveSession) -> None:
         await session.expect_audio()
         await session.output_transcript("Good morning.")
@@ -80,8 +81,12 @@ async def test_a_turn_that_has_ended_before_it_is_read_can_be_read_once() -> Non
         over.set()
         await session.expect("close")
 
+    return server
+
+
+async def test_a_turn_that_has_ended_before_it_is_read_can_be_read_once() -> None:
     over = asyncio.Event()
-    async with live_app(server, speaks=True) as live, live.attached() as client:
+    async with live_app(says_good_morning(over), speaks=True) as live, live.attached() as client:
         speak(client, sound(20))
         turn = await client.own("turn")
         await over.wait()
@@ -94,16 +99,8 @@ async def test_a_turn_that_has_ended_before_it_is_read_can_be_read_once() -> Non
 
 
 async def test_a_turn_whose_session_has_ended_before_it_is_read_can_be_read() -> None:
-    async def server(session: LiveSession) -> None:
-        await session.expect_audio()
-        await session.output_transcript("Good morning.")
-        await session.turn_complete()
-        await session.taken()
-        over.set()
-        await session.expect("close")
-
     over = asyncio.Event()
-    async with live_app(server, speaks=True) as live, live.attached() as client:
+    async with live_app(says_good_morning(over), speaks=True) as live, live.attached() as client:
         speak(client, sound(20))
         turn = await client.own("turn")
         await over.wait()

@@ -3,7 +3,7 @@
 import asyncio
 
 import pytest
-from starlette.types import Message
+from starlette.types import Message, Send
 from starlette.websockets import WebSocket
 
 from adk_stream_protocol import Limits
@@ -15,6 +15,16 @@ pytestmark = pytest.mark.virtual_time
 MOST = 9600
 
 
+async def outbox_of(send: Send) -> Outbox:
+    async def receive() -> Message:
+        return {"type": "websocket.connect"}
+
+    websocket = WebSocket({"type": "websocket", "headers": []}, receive, send)
+    await websocket.receive()
+    await websocket.accept()
+    return Outbox(websocket, Limits())
+
+
 async def sent(*frames: str | bytes) -> list[str | bytes]:
     """What a socket that was busy until now is given, in as many messages."""
     got: list[str | bytes] = []
@@ -23,13 +33,7 @@ async def sent(*frames: str | bytes) -> list[str | bytes]:
         if message["type"] == "websocket.send":
             got.append(message.get("text") or message["bytes"])
 
-    async def receive() -> Message:
-        return {"type": "websocket.connect"}
-
-    websocket = WebSocket({"type": "websocket", "headers": []}, receive, send)
-    await websocket.receive()
-    await websocket.accept()
-    outbox = Outbox(websocket, Limits())
+    outbox = await outbox_of(send)
     for frame in frames:
         outbox.put(frame)
     sending = asyncio.create_task(outbox.send_all())
@@ -63,3 +67,20 @@ async def test_nothing_else_goes_together_and_nothing_changes_places() -> None:
         "three",
         b"de",
     ]
+
+
+async def test_a_client_that_takes_nothing_for_a_while_is_stuck_also_when_it_took_the_first_frames() -> None:
+    clock, taken = asyncio.get_running_loop().time, list[float]()
+
+    async def send(message: Message) -> None:
+        if message["type"] == "websocket.send":
+            taken.append(clock())
+            await asyncio.sleep(20 if len(taken) < 3 else 1_000)
+
+    outbox = await outbox_of(send)
+    sending = asyncio.create_task(outbox.send_all())
+    for frame in ("one", "two", "three"):
+        outbox.put(frame)
+    await outbox.is_stuck.wait()
+    assert clock() - taken[2] == pytest.approx(Limits().send_timeout_s, abs=0.1)
+    sending.cancel()

@@ -11,6 +11,7 @@ from support.live_client import LiveClient
 from transports.live_apps import (
     SMALL_GRACE,
     LiveApp,
+    answers_after,
     answers_for_ever,
     chunks,
     live_app,
@@ -79,15 +80,8 @@ async def test_a_session_goes_on_for_the_other_clients_of_its_chat() -> None:
 
 
 async def test_who_has_detached_reads_no_more_of_the_chat_and_its_message_goes_on() -> None:
-    async def server(session: LiveSession) -> None:
-        await session.expect_text()
-        await session.say("Well, ")
-        await go_on.wait()
-        await session.answer("fine.")
-        await session.expect("close")
-
     go_on = asyncio.Event()
-    async with live_app(server) as live, live.attached() as client:
+    async with live_app(answers_after(go_on)) as live, live.attached() as client:
         request_id = client.start_send(said("Go on"))
         await client.until(lambda: any(chunk["type"] == "text-delta" for chunk in chunks(client, request_id)))
         await detach(client, "chat-1")

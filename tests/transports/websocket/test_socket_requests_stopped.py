@@ -13,6 +13,7 @@ from adk_stream_protocol.testing import LiveSession, ScriptedLiveModel
 from support.live_client import LiveClient
 from transports.live_apps import (
     LiveApp,
+    answers_after,
     answers_for_ever,
     chunks,
     live_app,
@@ -51,15 +52,8 @@ async def test_an_abort_right_behind_its_send_is_not_lost() -> None:
 
 
 async def test_an_abort_only_ends_the_reading_where_runs_are_to_survive_it() -> None:
-    async def server(session: LiveSession) -> None:
-        await session.expect_text()
-        await session.say("Well, ")
-        await go_on.wait()
-        await session.answer("fine.")
-        await session.expect("close")
-
     go_on = asyncio.Event()
-    async with live_app(server, limits=Limits(abort_stops_run=False)) as live, live.socket() as client:
+    async with live_app(answers_after(go_on), limits=Limits(abort_stops_run=False)) as live, live.socket() as client:
         request_id = client.start_send(said("Go on"))
         await client.until(lambda: any(chunk["type"] == "text-delta" for chunk in chunks(client, request_id)))
         client.send_frame({"type": "abort", "requestId": request_id})
@@ -84,15 +78,8 @@ async def read_twice(first: LiveClient, second: LiveClient) -> tuple[str, str]:
 
 @pytest.mark.parametrize("who", ["who asked", "who only reads"])
 async def test_the_abort_of_one_reader_leaves_the_others_their_message(who: str) -> None:
-    async def server(session: LiveSession) -> None:
-        await session.expect_text()
-        await session.say("Well, ")
-        await go_on.wait()
-        await session.answer("fine.")
-        await session.expect("close")
-
     go_on = asyncio.Event()
-    async with live_app(server) as live, live.socket() as asking, live.socket() as reading:
+    async with live_app(answers_after(go_on)) as live, live.socket() as asking, live.socket() as reading:
         asked, read = await read_twice(asking, reading)
         leaving, left, staying, stays = (asking, asked, reading, read)
         if who == "who only reads":

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from google.adk.tools import FunctionTool  # pyright: ignore[reportUnknownVariableType]
 
+from adk_stream_protocol import Limits
 from adk_stream_protocol.testing import LiveSession
 from support.live_client import LiveClient
 from transports.live_apps import LiveApp, both_forms, live_app, own, ping, sound, speak
@@ -100,6 +101,33 @@ async def test_who_opens_a_microphone_that_another_one_owns_is_refused_and_told_
         assert errors(second) == ["voice-taken"]
         assert model.heard == b""
         assert [received.kind for received in live.model.sessions[0].received] == []
+
+
+@pytest.mark.parametrize("asks", ["with voice-start", "by speaking on"])
+async def test_an_owner_that_has_been_quiet_for_a_while_gives_way_to_whoever_asks(asks: str) -> None:
+    model, app = listening()
+    async with app as live, live.attached() as first, live.attached() as second:
+        speak(first, QUIET)
+        await ping(first)
+        for _ in range(2):  # as long as it speaks, it owns the voice
+            await asyncio.sleep(Limits().voice_quiet_s * 0.9)
+            speak(first, QUIET)
+            await ping(first)
+            speak(second, LOUD)
+            await ping(second)
+        assert errors(second) == ["voice-taken"]
+        await asyncio.sleep(Limits().voice_quiet_s + 1)
+        assert owners(first)[-1] == ("chat-1", "you")  # nobody has asked
+        if asks == "with voice-start":
+            await start(second)
+        speak(second, LOUD)
+        await ping(second)
+        await asyncio.sleep(1)
+        assert owners(first)[-1] == ("chat-1", "other")
+        assert model.heard == QUIET * 3 + LOUD
+        speak(first, QUIET)
+        await ping(first)
+        assert errors(first) == ["voice-taken"]
 
 
 async def test_anybody_may_interrupt_and_stop() -> None:

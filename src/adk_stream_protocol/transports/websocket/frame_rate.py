@@ -8,7 +8,7 @@ from ...limits import Limits
 
 class FrameRate:
     """Two token buckets, one for voice and one for all other frames, each with the tokens of ten seconds. A client that
-    was refused as often as that does not listen to refusals."""
+    goes on after as many refusals ignores them: its socket is closed."""
 
     _WINDOW_S = 10
 

@@ -46,7 +46,7 @@ class _Known:
     digest: bytes
     opening: asyncio.Task[RequestStream]
     had_ended: bool = False
-    """When it was last looked at, and nobody has asked for it since."""
+    """Whether it had ended at the last look, and nobody has asked for it since."""
 
     @property
     def has_ended(self) -> bool:

@@ -1,25 +1,30 @@
 """One live socket: its life from the handshake to the close code, and the frames that come in."""
 
 import asyncio
+from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, TypeVar
 
 from starlette.websockets import WebSocket, WebSocketDisconnect
 
 from ...protocol import frames
 from ...protocol.frames import OURS, OfficialFrame, OwnFrame
+from ...protocol.older_frames import is_older
 from ..connection import drop, drop_when_stuck, until_closing
 from ..security import POLICY_VIOLATION
 from ..surface import Surface
 from .frame_rate import FrameRate
 from .live_requests import LiveRequests
+from .older_dialect import OlderDialect
 from .outbox import Outbox
 from .socket_client import SocketClient
 from .socket_listener import SocketListener
 from .socket_requests import SocketRequests
 from .socket_voice import SocketVoice
 from .voice_owners import VoiceOwners
+
+_Decoded = TypeVar("_Decoded")
 
 GOING_AWAY = 1001
 _ANNOUNCE_S = 1  # for a client that reads slowly to take the announcement of a restart
@@ -30,7 +35,7 @@ class SharedBySockets:
     """What all sockets of one bridge share."""
 
     requests: LiveRequests
-    voices: VoiceOwners = field(default_factory=VoiceOwners)
+    voices: VoiceOwners
 
 
 class LiveSocket:
@@ -42,6 +47,9 @@ class LiveSocket:
         self._requests = SocketRequests(self._client, self._listener, shared.requests)
         self._voice = SocketVoice(self._client, self._listener, shared.voices)
         self._rate = FrameRate(surface.limits)
+        self._shared = shared
+        self._older: OlderDialect | None = None
+        self._has_received = False
 
     # -- its life -----------------------------------------------------------------------------------------------------
 
@@ -51,7 +59,7 @@ class LiveSocket:
         work: list[asyncio.Task[Any]] = [
             asyncio.create_task(client.outbox.send_all(), name="adk-stream socket"),
             asyncio.create_task(self._receive_all(), name="adk-stream frames"),
-            asyncio.create_task(client.outbox.is_full.wait(), name="adk-stream slow reader"),
+            asyncio.create_task(client.outbox.is_stuck.wait(), name="adk-stream slow reader"),
             asyncio.create_task(until_closing(client.limits.send_timeout_s, websocket.send), name="adk-stream lost"),
             asyncio.create_task(client.until_signed_out(), name="adk-stream login"),
         ]
@@ -110,16 +118,36 @@ class LiveSocket:
                 await self._receive(text)
 
     async def _receive(self, text: str) -> None:
-        limits = self._client.limits
-        if len(text) > limits.threaded_decode_bytes:
-            received = await asyncio.to_thread(frames.decode_received, text, limits)
-        else:
-            received = frames.decode_received(text, limits)
+        if not self._has_received:
+            self._has_received = True
+            if await self._decoded(is_older, text):
+                self._speak_older()
+        if self._older is not None:
+            await self._receive_older(self._older, text)
+            return
+        received = await self._decoded(lambda text: frames.decode_received(text, self._client.limits), text)
         with self._client.refusing(received.request_id):
             self._rate.count_audio() if isinstance(received, frames.Audio) else self._rate.count()
             if isinstance(received, frames.Refused):
                 raise received.error
             await self._act_on(received)
+
+    def _speak_older(self) -> None:
+        older = self._older = OlderDialect(self._client, self._shared.voices, self._shared.requests)
+        self._client, self._listener, self._requests = older.client, older.listener, older.requests
+        self._voice = SocketVoice(older.client, older.listener, self._shared.voices)
+
+    async def _receive_older(self, older: OlderDialect, text: str) -> None:
+        received = await self._decoded(older.decode, text)
+        with self._client.refusing(OURS):
+            self._rate.count()
+            if isinstance(received, frames.Refused):
+                raise received.error
+            older.act_on(received)
+
+    async def _decoded(self, decode: Callable[[str], _Decoded], text: str) -> _Decoded:
+        is_large = len(text) > self._client.limits.threaded_decode_bytes
+        return await asyncio.to_thread(decode, text) if is_large else decode(text)
 
     async def _act_on(self, frame: OfficialFrame | OwnFrame) -> None:
         match frame:

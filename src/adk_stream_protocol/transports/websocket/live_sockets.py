@@ -11,6 +11,7 @@ from ..security import POLICY_VIOLATION
 from ..surface import Surface
 from .live_requests import LiveRequests
 from .live_socket import LiveSocket, SharedBySockets
+from .voice_owners import VoiceOwners
 
 logger = logging.getLogger(__name__)
 
@@ -26,7 +27,9 @@ _REASONS: dict[type[BridgeError], str] = {
 class LiveSockets:
     def __init__(self, surface: Surface) -> None:
         self._surface = surface
-        self._shared = SharedBySockets(LiveRequests(surface.limits.live_grace_s))
+        self._shared = SharedBySockets(
+            LiveRequests(surface.limits.live_grace_s), VoiceOwners(surface.limits.voice_quiet_s)
+        )
         self._counts: Counter[str] = Counter()
         self._open: set[LiveSocket] = set()
         self._logged: set[str] = set()

@@ -20,20 +20,20 @@ class Outbox:
         self._limits = limits
         self._waiting: deque[str | bytes] = deque()
         self._waiting_bytes = 0
-        self._is_sending = False
+        self._sending_since: float | None = None
         self._ready = asyncio.Event()
         self._sent = asyncio.Event()
-        self.is_full = asyncio.Event()
+        self.is_stuck = asyncio.Event()
         """The client reads too slowly: its socket is to be closed."""
 
     def put(self, frame: str | bytes) -> None:
-        if self.is_full.is_set():
+        if self.is_stuck.is_set():
             return
         self._waiting.append(frame)
         self._waiting_bytes += len(frame)
         self._ready.set()
         if self._waiting_bytes > _MAX_WAITING_BYTES:
-            self.is_full.set()
+            self.is_stuck.set()
 
     def drop_audio(self) -> None:
         """Voice that is not sent yet is not wanted any more."""
@@ -48,26 +48,37 @@ class Outbox:
 
     async def flush(self) -> None:
         """Raises a TimeoutError if the client takes nothing for a while."""
-        while self._waiting or self._is_sending:
+        while self._waiting or self._sending_since is not None:
             self._sent.clear()
-            await asyncio.wait_for(self._sent.wait(), self._limits.send_timeout_s)
+            async with asyncio.timeout(self._limits.send_timeout_s):
+                await self._sent.wait()
 
     async def send_all(self) -> None:
-        """Until the client has disconnected, or is too slow."""
-        while True:
-            while not self._waiting:
-                self._ready.clear()
-                await self._ready.wait()
-            frame = self._take()
-            self._is_sending = True
-            self._waiting_bytes -= len(frame)
-            async with asyncio.timeout(self._limits.send_timeout_s):
-                if isinstance(frame, str):
-                    await self._websocket.send_text(frame)
-                else:
-                    await self._websocket.send_bytes(frame)
-            self._is_sending = False
-            self._sent.set()
+        """Until the client has disconnected."""
+        loop, socket = asyncio.get_running_loop(), self._websocket
+        self._watch()
+        try:
+            while True:
+                while not self._waiting:
+                    self._ready.clear()
+                    await self._ready.wait()
+                frame = self._take()
+                self._waiting_bytes -= len(frame)
+                self._sending_since = loop.time()
+                await (socket.send_text(frame) if isinstance(frame, str) else socket.send_bytes(frame))
+                self._sending_since = None
+                self._sent.set()
+        finally:
+            self._watcher.cancel()
+
+    def _watch(self) -> None:
+        """One timer for all frames: one for each would cost more than sending it."""
+        loop, timeout_s = asyncio.get_running_loop(), self._limits.send_timeout_s
+        since = loop.time() if self._sending_since is None else self._sending_since
+        if loop.time() >= since + timeout_s:
+            self.is_stuck.set()
+        else:
+            self._watcher = loop.call_at(since + timeout_s, self._watch)
 
     def _take(self) -> str | bytes:
         """The next frame. Voice that waits is joined: a socket's cost is per frame, not per byte."""

@@ -55,11 +55,14 @@ class SocketClient:
         try:
             yield
         except BridgeError as error:
-            self.outbox.put(frames.encode_error(request_id, error))
+            self.refuse(request_id, error)
         except Exception as error:
             # Its text may quote what the user wrote, so only its class is logged.
             logger.error("a live frame failed: %s", type(error).__qualname__)
-            self.outbox.put(frames.encode_error(request_id, LocalProtocolError()))
+            self.refuse(request_id, LocalProtocolError())
+
+    def refuse(self, request_id: str, error: BridgeError) -> None:
+        self.outbox.put(frames.encode_error(request_id, error))
 
     # -- login --------------------------------------------------------------------------------------------------------
 
@@ -73,7 +76,8 @@ class SocketClient:
         """Also waits until the refusal is sent."""
         while True:
             with suppress(TimeoutError):
-                await asyncio.wait_for(self.has_signed_out.wait(), self.limits.login_check_s)
+                async with asyncio.timeout(self.limits.login_check_s):
+                    await self.has_signed_out.wait()
             if self.has_signed_out.is_set() or not await self._is_signed_in():
                 with suppress(TimeoutError):
                     await self.outbox.flush()

@@ -1,6 +1,6 @@
 """What live sessions notify one client of: turns it did not ask for, transcripts, the model's voice."""
 
-from collections import Counter
+from collections import Counter, defaultdict
 from typing import Any
 
 from ...errors import BridgeError, MalformedRequest, TooMany
@@ -10,6 +10,7 @@ from .socket_client import SocketClient
 from .voice_owners import ChatOfUser, VoiceOwner, VoiceOwners
 
 _TOO_MANY_CHATS = "This socket has too many chats. Detach from one that you no longer read, then try again."
+_MOST_UNREAD = 4  # messages of one chat
 
 
 class SocketListener:
@@ -18,8 +19,8 @@ class SocketListener:
     def __init__(self, client: SocketClient, voices: VoiceOwners) -> None:
         self.wants_pcm = False
         """Whether voice comes in the stream, too."""
-        self.unread: dict[str, str] = {}
-        """The last message of each chat that no request of this client asked for, until one reads it."""
+        self.unread: defaultdict[str, dict[str, None]] = defaultdict(dict)
+        """The last messages of each chat that no request of this client asked for, until one reads them."""
         self.requests: Counter[str] = Counter()
         """How many requests are under way in each chat."""
         self._client = client
@@ -27,7 +28,7 @@ class SocketListener:
         self._chats: dict[str, None] = {}  # the chat that was named last is the last one
         self._attached: dict[str, None] = {}  # likewise
         self._is_gone = False
-        self._audio_told: tuple[str, int] | None = None  # the chat and the rate of the binary frames
+        self._announced_audio: tuple[str, int] | None = None  # the chat and the rate of the binary frames
 
     # -- the chats that it listens to ---------------------------------------------------------------------------------
 
@@ -61,6 +62,7 @@ class SocketListener:
     def attach(self, chat_id: str) -> None:
         """Voice and transcripts are those of this chat from now on."""
         self.listen(chat_id)
+        self._client.service.let_speak(self._client.user, chat_id, self)
         if self._attached and not self._speaks_for(chat_id):
             self._voices.release(self._key(self.attached_chat()), self)
         self._attached.pop(chat_id, None)
@@ -88,7 +90,7 @@ class SocketListener:
         return bool(self._attached) and chat_id == self.attached_chat()
 
     def voice_changed(self, chat_id: str, owner: VoiceOwner | None) -> None:
-        """Tells the client who speaks in a chat that it is attached to."""
+        """Notifies the client who speaks in a chat that it is attached to."""
         if owner is None or owner.client is self:
             self._client.send("voice", id=chat_id, owner=None if owner is None else "you")
         else:
@@ -97,7 +99,10 @@ class SocketListener:
     # -- what live sessions call --------------------------------------------------------------------------------------
 
     def turn(self, chat_id: str, message_id: str, user_message_id: str) -> None:
-        self.unread[chat_id] = message_id
+        self.unread[chat_id].pop(message_id, None)
+        self.unread[chat_id][message_id] = None
+        while len(self.unread[chat_id]) > _MOST_UNREAD:
+            self.unread[chat_id].pop(next(iter(self.unread[chat_id])))
         self._client.send("turn", id=chat_id, messageId=message_id, userMessageId=user_message_id)
 
     def transcript(self, chat_id: str, role: str, message_id: str, text: str, *, is_final: bool) -> None:
@@ -110,13 +115,16 @@ class SocketListener:
         if not self._client.takes_binary:
             self._client.send("audio", id=chat_id, rate=rate, data=frames.encode_audio(samples))
             return
-        if self._audio_told != (chat_id, rate):
-            self._audio_told = (chat_id, rate)
+        if self._announced_audio != (chat_id, rate):
+            self._announced_audio = (chat_id, rate)
             self._client.send("audio", id=chat_id, rate=rate)
         self._client.outbox.put(samples)
 
     def failed(self, chat_id: str, error: BridgeError) -> None:
         self._client.send("error", id=chat_id, code=error.code, message=str(error))
+
+    def ended(self, chat_id: str) -> None:
+        """Its streams have their own ends."""
 
     def audio_clear(self, chat_id: str) -> None:
         if self._speaks_for(chat_id):

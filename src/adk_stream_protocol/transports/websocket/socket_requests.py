@@ -24,7 +24,7 @@ class _Request:
     log: ChunkLog | None = None
     """What it reads, once its stream is open."""
     is_aborted: bool = False
-    """Before that."""
+    """Whether it was aborted before its stream was open."""
 
     def leave(self) -> None:
         if self.log is not None:
@@ -102,7 +102,6 @@ class SocketRequests:
             return
         log.require_room(client.limits.max_readers_per_run)
         if stream is None:
-            self._listener.unread.pop(frame.id, None)
             stream = self._known.add(key, RequestStream.replaying(log))
         start = 0 if frame.last_sequence is None else frame.last_sequence + 1
         reader = await stream.reader(start, client.limits.max_send_bytes)
@@ -112,8 +111,16 @@ class SocketRequests:
     def _log_of(self, chat_id: str) -> ChunkLog | None:
         """The message that is being written in this chat, or one that has ended and that this client has not read."""
         service, user = self._client.service, self._client.user
-        log, unread = service.running(user, chat_id), self._listener.unread.get(chat_id)
-        return service.running(user, chat_id, unread) if log is None and unread is not None else log
+        unread = self._listener.unread.get(chat_id, {})
+        logs = [(message_id, service.running(user, chat_id, message_id)) for message_id in reversed(unread)]
+        running = service.running(user, chat_id)
+        # A result that came late and what the model says about it are two messages at once.
+        logs.sort(key=lambda found: found[1] is not running)
+        for message_id, log in logs:
+            del unread[message_id]
+            if log is not None:
+                return log
+        return running
 
     # -- their streams ------------------------------------------------------------------------------------------------
 
@@ -128,10 +135,10 @@ class SocketRequests:
                 self.abort(request_id)
             while True:
                 for _, chunk in reader.take():
-                    outbox.put(frames.encode_chunk(request_id, sequence, chunk))
+                    self._put_chunk(request_id, sequence, chunk)
                     sequence += 1
                 if reader.is_at_end:
-                    outbox.put(frames.encode_end(request_id))
+                    self._put_end(request_id)
                     return
                 await outbox.wait_for_room()
                 if reader.has_more:
@@ -141,6 +148,12 @@ class SocketRequests:
                     await waker.wait()
         finally:
             log.unwatch(waker)
+
+    def _put_chunk(self, request_id: str, sequence: int, chunk: bytes) -> None:
+        self._client.outbox.put(frames.encode_chunk(request_id, sequence, chunk))
+
+    def _put_end(self, request_id: str) -> None:
+        self._client.outbox.put(frames.encode_end(request_id))
 
     def abort(self, request_id: str) -> None:
         """The client reads no more of it. With the last reader of a message its run may be stopped, too."""

@@ -20,6 +20,7 @@ class SocketVoice:
         """The client opens its microphone."""
         style, chat_id = frame.style(), self._listener.attached_chat()
         self._claim(VoiceOwner(self._listener, frame.client, frame.name))
+        self._client.service.let_speak(self._client.user, chat_id, self._listener)
         await self._client.service.open_live_voice(self._client.caller, chat_id, self._listener, style)
 
     def end(self) -> None:
@@ -53,11 +54,14 @@ class SocketVoice:
 
     def _may_speak(self) -> bool:
         """Who speaks first owns the voice. Others are refused once; what comes after that is dropped."""
-        owner = self._owners.owner_of(self._chat())
-        if owner is not None and owner is self._refused_by:
+        chat = self._chat()
+        owner = self._owners.owner_of(chat)
+        if owner is not None and owner is self._refused_by and self._owners.is_taken(chat):
             return False
         if owner is None or owner.client is not self._listener:
             self._claim(VoiceOwner(self._listener))
+        else:
+            owner.spoke()
         return True
 
     def _claim(self, owner: VoiceOwner) -> None:
