@@ -1,9 +1,12 @@
 """A payment that a person approves, kept in a database: neither a restart nor a second click pays twice."""
 
+import os
+
 from fastapi import FastAPI
 from google.adk.agents import LlmAgent
 from google.adk.sessions import DatabaseSessionService
 from google.adk.tools import FunctionTool, ToolContext
+from starlette.middleware.sessions import SessionMiddleware
 
 from adk_stream_protocol import ApprovalPolicy, ChatBridge, idempotency_key
 
@@ -19,7 +22,7 @@ def pay(amount: float, recipient: str, tool_context: ToolContext) -> dict[str, s
 agent = LlmAgent(name="cashier", model="gemini-flash-latest", tools=[FunctionTool(pay, require_confirmation=True)])
 bridge = ChatBridge(
     agent,
-    user_id=lambda connection: connection.headers.get("x-user"),
+    user_id=lambda connection: connection.session.get("user"),
     session_service=DatabaseSessionService(DATABASE),
     store=DATABASE,
     approvals=ApprovalPolicy(
@@ -28,4 +31,5 @@ bridge = ChatBridge(
     ),
 )
 app = FastAPI()
+app.add_middleware(SessionMiddleware, secret_key=os.environ["SESSION_KEY"])  # your login sets session["user"]
 app.include_router(bridge.router("/api/chat"))

@@ -1,9 +1,11 @@
 """Tools that run in the user's browser: one at once, one after the user agrees."""
 
+import os
 from dataclasses import dataclass
 
 from fastapi import FastAPI
 from google.adk.agents import LlmAgent
+from starlette.middleware.sessions import SessionMiddleware
 
 from adk_stream_protocol import ChatBridge, client_tool
 
@@ -30,6 +32,7 @@ agent = LlmAgent(
     model="gemini-flash-latest",
     tools=[set_theme, client_tool(get_location, approve=True)],
 )
-bridge = ChatBridge(agent, user_id=lambda connection: connection.headers.get("x-user"))
+bridge = ChatBridge(agent, user_id=lambda connection: connection.session.get("user"))
 app = FastAPI()
+app.add_middleware(SessionMiddleware, secret_key=os.environ["SESSION_KEY"])  # your login sets session["user"]
 app.include_router(bridge.router("/api/chat"))

@@ -6,6 +6,7 @@ from typing import Annotated
 from fastapi import Depends, FastAPI, Header, HTTPException
 from google.adk.agents import LlmAgent
 from google.adk.tools import FunctionTool
+from starlette.middleware.sessions import SessionMiddleware
 
 from adk_stream_protocol import ChatBridge
 
@@ -17,9 +18,10 @@ def pay(amount: float, recipient: str) -> dict[str, str]:
 
 agent = LlmAgent(name="cashier", model="gemini-flash-latest", tools=[FunctionTool(pay, require_confirmation=True)])
 bridge = ChatBridge(
-    agent, user_id=lambda connection: connection.headers.get("x-user")
+    agent, user_id=lambda connection: connection.session.get("user")
 )  # store="postgresql+asyncpg://..."
 app = FastAPI()
+app.add_middleware(SessionMiddleware, secret_key=os.environ["SESSION_KEY"])  # your login sets session["user"]
 app.include_router(bridge.router("/api/chat"))
 
 

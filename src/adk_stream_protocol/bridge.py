@@ -1,16 +1,18 @@
 """ChatBridge: one ADK agent for any number of AI SDK clients. The front door; the work is done in `chat/`."""
 
 from collections.abc import Collection, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from starlette.requests import Request
 from starlette.responses import Response
 
 from .adk.calls.gate import ApprovalGate
 from .adk.calls.policy import ApprovalPolicy
+from .adk.live.talking_on import LiveWhileWaiting
 from .adk.runner import AgentLike, RunnerOptions, build_runner
 from .adk.translate.translators import Translators
-from .chat.hooks import Prepare, UserId
+from .chat.announcer import OnWaiting
+from .chat.hooks import Groups, Prepare, UserId
 from .chat.listing import ChatSummary
 from .chat.segments import RunDefaults
 from .chat.service import ChatService, Close, ServiceSettings
@@ -20,7 +22,7 @@ from .protocol.chunks import SdkVersion
 from .protocol.fold import UIMessage
 from .protocol.messages import ApprovalStyle
 from .store import open_store
-from .store.base import AuditEntry, Store
+from .store.base import AuditEntry, AuditFilter, Store
 from .transports.http import respond
 from .transports.router import build_router
 from .transports.security import Access
@@ -60,27 +62,37 @@ class ChatBridge:
         run_config: "RunConfig | None" = None,
         store: Store | str = "memory",
         approvals: ApprovalPolicy | None = None,
+        groups: Groups | None = None,
+        on_waiting: OnWaiting | None = None,
         sdk_version: SdkVersion = 6,
         approval_style: ApprovalStyle | None = None,
+        live_while_waiting: LiveWhileWaiting | None = None,
         prepare: Prepare | None = None,
         limits: Limits | None = None,
         allowed_origins: Collection[str] = (),
         allowed_headers: Collection[str] = (),
         allowed_hosts: Collection[str] = (),
+        direct_text: bool = True,
     ) -> None:
         if not callable(user_id):
             raise ConfigurationError("user_id must be a function of the connection that returns the user's id.")
         if sdk_version not in (5, 6, 7):
             raise ConfigurationError("sdk_version must be 5, 6 or 7.")
+        if live_while_waiting not in (None, "continue", "refuse"):
+            raise ConfigurationError('live_while_waiting must be "continue", "refuse" or None.')
         access = Access(origins=allowed_origins, headers=allowed_headers, hosts=allowed_hosts)
         settings = ServiceSettings(
             user_id=user_id,
+            groups=groups,
+            on_waiting=on_waiting,
             prepare=prepare,
             policy=approvals or ApprovalPolicy(),
             limits=limits or Limits(),
+            direct_text=direct_text,
             defaults=RunDefaults(
                 run_config=run_config,
                 translators=Translators(sdk_version=sdk_version, approval_style=approval_style),
+                live_while_waiting=live_while_waiting,
             ),
         )
         opened = open_store(store)
@@ -166,15 +178,72 @@ class ChatBridge:
         """
         await self._service.delete(user_id, chat_id)
 
-    async def audit(self, user_id: str, chat_id: str) -> Sequence[AuditEntry]:
-        """What was asked, decided and run in this chat, by whom and when, oldest first. It outlives the chat.
+    async def audit(
+        self,
+        user_id: str | None = None,
+        chat_id: str | None = None,
+        *,
+        tool: str | None = None,
+        since: float | None = None,
+        until: float | None = None,
+    ) -> Sequence[AuditEntry]:
+        """What was asked, decided and run, by whom and when, oldest first: in a chat, of a user's chats, with a tool,
+        in a span of time (seconds since 1970). It outlives the chats.
 
         ```python
         for entry in await bridge.audit("ann", "chat-1"):
             print(entry.at, entry.tool, entry.state, entry.by)
+        payments = await bridge.audit(tool="process_payment", since=time.time() - 86400)
         ```
         """
-        return await self._service.audit(user_id, chat_id)
+        wanted = AuditFilter(user_id=user_id, chat_id=chat_id, tool=tool, since=since, until=until)
+        return await self._service.find_audit(wanted)
+
+    # -- calls --------------------------------------------------------------------------------------------------------
+
+    async def complete_call(
+        self, ref: str, output: Any = None, *, error: str | None = None, final: bool = True
+    ) -> dict[str, Any]:
+        """Report how far a long-running call is (`final=False`), or its end: an `output`, or an `error`. `ref` is what
+        `call_ref(tool_context)` gave to the tool. The end is recorded, put into the conversation and sent to the model,
+        also if nobody is there. Returns what is recorded, also for a repeat: `{"output": ...}` or `{"error": text}`.
+        Raises `NotFound` for a call that the bridge does not know, or does not know any more.
+
+        ```python
+        await bridge.complete_call(ref, {"rows": 1200})
+        ```
+        """
+        if error is not None and (output is not None or not final):
+            raise ValueError("An error is the end of a call, and has no output.")
+        result = {"output": output} if error is None else {"error": error}
+        return await self._service.complete_call(ref, result, is_final=final)
+
+    async def complete_auth(
+        self,
+        user_id: str,
+        callback_url: str | None = None,
+        *,
+        request_id: str | None = None,
+        api_key: str | None = None,
+    ) -> None:
+        """The user has given consent, and the provider has sent them to `callback_url`, your address. The `state` in it
+        names the request, among those that wait for this user and nobody else. The tool runs again, and its message
+        goes on. An API key comes the same way: with the `request_id` of `data-adk-auth-request`. Raises
+        `NotFound`.
+
+        ```python
+        @app.get("/oauth/callback")
+        async def callback(request: Request) -> str:
+            await bridge.complete_auth(user_of(request), str(request.url))
+            return "You may close this window."
+        ```
+        """
+        if callback_url is not None and request_id is None and api_key is None:
+            await self._service.give_consent(user_id, callback_url)
+        elif callback_url is None and request_id is not None and api_key is not None:
+            await self._service.give_key(user_id, request_id, api_key)
+        else:
+            raise ValueError("Give the callback's address, or the id of the request and the API key.")
 
     # -- the process --------------------------------------------------------------------------------------------------
 

@@ -32,6 +32,10 @@ class ChunkLog:
             self.size_bytes += len(chunk)
         self._wake()
 
+    def told(self) -> list[bytes]:
+        """The message so far, to be read again as one: with the first start, and without the ends."""
+        return [*self.earlier, *self._chunks[1 if self.earlier else 0 : -1]]
+
     def close(self) -> None:
         self._closed = True
         self._wake()
@@ -89,7 +93,8 @@ class ChunkLog:
     async def is_left(self, within_s: float) -> bool:
         """Whether all readers have left, or leave within this time. Before its first reader came, nobody has left."""
         try:
-            await asyncio.wait_for(self._left.wait(), within_s)
+            async with asyncio.timeout(within_s):
+                await self._left.wait()
         except TimeoutError:
             return False
         return True

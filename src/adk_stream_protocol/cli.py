@@ -2,23 +2,41 @@
 
 import argparse
 import asyncio
-import importlib
+import errno
+import socket
 import sys
-from collections.abc import Awaitable, Callable, Sequence
+from collections import Counter
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext, suppress
+from datetime import UTC, datetime
+from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from .bridge import ChatBridge, UserId
+from . import __version__
+from .bridge import ChatBridge
 from .demo.agent import build_app, demo_run_config
 from .demo.identity import HeaderIdentity, LoopbackIdentity
-from .demo.server import LOOPBACK_HOSTS, PREFIX, build_replay_server, build_server
+from .demo.policy import PEOPLE, demo_groups, demo_policy
+from .demo.server import (
+    LOOPBACK_HOSTS,
+    PREFIX,
+    build_replay_server,
+    build_server,
+    build_server_of_several,
+    prefix_of,
+)
 from .demo.web_page import PAGE, is_built
-from .errors import ConfigurationError
+from .errors import ConfigurationError, StoreUnavailable
 from .limits import Limits
+from .protocol.chunks import encode_json
 from .recording.reader import read_recording
 from .recording.recorder import Recording
 from .recording.replayer import Replay
+from .reloading import run_again_on_changes
+from .served_agents import FoundAgent, find_agents, model_without_key
+from .store import open_store
+from .store.base import AuditFilter
 from .uvicorn_server import UvicornServer
 
 if TYPE_CHECKING:
@@ -27,10 +45,16 @@ if TYPE_CHECKING:
 
 _CONNECTING_S = 10  # a database that takes longer will not be fast enough for a chat
 
+_WHERE = "a folder with one agent or several, package.module (its root_agent or app), or package.module:attribute"
+
 
 def main(arguments: Sequence[str] | None = None) -> None:
+    arguments = sys.argv[1:] if arguments is None else arguments
     options = _parser().parse_args(arguments)
     try:
+        if options.command == "audit":
+            asyncio.run(_print_audit(options))
+            return
         if options.host not in LOOPBACK_HOSTS and not options.user_header:
             raise ConfigurationError(
                 f"Nobody is authenticated on {options.host}. Put a proxy in front that does, and name the header "
@@ -38,52 +62,71 @@ def main(arguments: Sequence[str] | None = None) -> None:
             )
         if options.command == "replay":
             _replay(options)
+        elif options.reload:
+            _serve_again_on_changes(arguments)
         else:
-            _serve(_agent(options), options)
+            _serve(_agents(options), options)
     except ConfigurationError as error:
         sys.exit(f"adk-stream: {error}")
 
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="adk-stream", description="Google ADK agents for AI SDK clients.")
-    parser.set_defaults(agent=None, model=None, file=None, host="127.0.0.1", user_header=None)
+    versions = f"adk-stream {__version__} (google-adk {version('google-adk')})"
+    parser.add_argument("--version", action="version", version=versions)
+    parser.set_defaults(agent=None, model=None, file=None, host="127.0.0.1", user_header=None, reload=False)
     commands = parser.add_subparsers(dest="command", required=True)
     demo = commands.add_parser("demo", help="a demo agent; works offline, or on Gemini with GOOGLE_API_KEY")
-    serve = commands.add_parser("serve", help="an agent of yours")
-    serve.add_argument("agent", metavar="package.module:attribute", help="an ADK agent, App or Runner")
+    serve = commands.add_parser("serve", help="an agent of yours, or a folder of several", allow_abbrev=False)
+    serve.add_argument("agent", metavar="AGENT", help=_WHERE)
+    serve.add_argument(
+        "--reload", action="store_true", help="start again when Python, .yaml or .env files below this folder change"
+    )
     record = commands.add_parser(
         "record", help="the demo or an agent of yours, with all requests and responses written to a file"
     )
     record.add_argument("file", metavar="FILE", type=Path, help="a new file, for JSON lines")
-    record.add_argument(
-        "agent", metavar="package.module:attribute", nargs="?", help="an ADK agent, App or Runner; else the demo"
-    )
-    replay = commands.add_parser("replay", help="serve a recording as a stream, to this machine only")
+    record.add_argument("agent", metavar="AGENT", nargs="?", help=f"{_WHERE}; else the demo")
+    replay = commands.add_parser("replay", help="play a recording to the page again, on this machine only")
     replay.add_argument(
         "file", metavar="FILE", type=Path, help="a file that `record` or the page's inspector has written"
     )
-    replay.add_argument("--port", type=int, default=8000)
-    replay.add_argument("--speed", type=_positive, default=1.0, help="2 is twice as fast; pauses are cut to 0.2 s")
+    replay.add_argument(
+        "--speed",
+        type=_positive,
+        default=1.0,
+        help="2 is twice as fast; pauses are cut to 0.2 s (default: %(default)s)",
+    )
+    audit = commands.add_parser("audit", help="what was asked, decided and run, as JSON lines")
+    audit.add_argument("--database", metavar="URL", required=True, help="the database of the approvals")
+    for name, what in (("app", "application"), ("user", "owner of the chat"), ("chat", "chat"), ("tool", "tool")):
+        audit.add_argument(f"--{name}", metavar="NAME", help=f"only of this {what}")
+    for name, what in (("since", "from this time on"), ("until", "before this time")):
+        audit.add_argument(f"--{name}", metavar="TIME", type=_time, help=f"only {what}: 2026-01-31T12:00, UTC")
     for command in (demo, record):
         command.add_argument("--model", help="for the demo: any model that ADK knows, such as gemini-flash-latest")
+    for command in (demo, serve, record, replay):
+        command.add_argument("--port", type=int, default=8000, help="(default: %(default)s)")
     for command in (demo, serve, record):
-        command.add_argument("--host", default="127.0.0.1")
-        command.add_argument("--port", type=int, default=8000)
+        command.add_argument("--host", default="127.0.0.1", help="the address to listen on (default: %(default)s)")
         command.add_argument(
-            "--user-header", metavar="NAME", help="the header in which an authenticating proxy passes the user"
+            "--user-header",
+            metavar="NAME",
+            help="the header in which an authenticating proxy passes the user (default: each browser is a user)",
         )
         command.add_argument(
             "--allow-origin",
             metavar="ORIGIN",
             action="append",
             default=[],
-            help="the origin of a page on another host that may call",
+            help="the origin of a page on another host that may call; may be repeated (default: none)",
         )
         command.add_argument(
             "--database",
             metavar="URL",
             default="memory",
-            help="stores chats and approvals in a database: sqlite+aiosqlite:///chats.db or postgresql+asyncpg://",
+            help="stores chats and approvals: sqlite+aiosqlite:///chats.db or postgresql+asyncpg:// "
+            "(default: %(default)s, which is lost at the end)",
         )
     return parser
 
@@ -95,68 +138,119 @@ def _positive(text: str) -> float:
     return number
 
 
-def _agent(options: argparse.Namespace) -> Any:
+def _time(text: str) -> float:
+    found = datetime.fromisoformat(text)
+    return (found if found.tzinfo is not None else found.replace(tzinfo=UTC)).timestamp()
+
+
+async def _print_audit(options: argparse.Namespace) -> None:
+    wanted = AuditFilter(options.app, options.user, options.chat, options.tool, options.since, options.until)
+    store = open_store(options.database)
+    try:
+        for entry in await store.audit(wanted):
+            print(encode_json(entry).decode())
+    except StoreUnavailable:
+        raise ConfigurationError("The database cannot be used.") from None
+    finally:
+        await store.aclose()
+
+
+def _agents(options: argparse.Namespace) -> list[FoundAgent]:
     if options.agent is None:
-        return build_app(options.model)
+        app = build_app(options.model)
+        return [FoundAgent(app.root_agent.name if app.root_agent else "", app, None, Path.cwd())]
     if options.model is not None:
         raise ConfigurationError("--model is for the demo: an agent of yours brings its own.")
-    return _import_agent(options.agent)
+    found = find_agents(options.agent)
+    if len(found) > 1 and options.file is not None:
+        names = ", ".join(one.name for one in found)
+        raise ConfigurationError(f"A recording is of one agent. Name the folder of one: {names}")
+    _refuse_equal_names(found)
+    for one in found:
+        if (model := model_without_key(one.agent)) is not None:
+            _say(f"{model} needs a key. Set GOOGLE_API_KEY, in the environment or in {one.folder / '.env'}")
+    return found
 
 
-def _import_agent(path: str) -> Any:
-    module_name, _, attribute = path.partition(":")
-    if not module_name or not attribute or module_name.startswith("."):
-        raise ConfigurationError(f"{path!r} does not name an agent: write package.module:attribute")
-    sys.path.insert(0, str(Path.cwd()))
-    try:
-        module = importlib.import_module(module_name)
-    except ModuleNotFoundError as error:
-        if error.name is None or not f"{module_name}.".startswith(f"{error.name}."):
-            raise  # one of the agent's own imports failed: its author needs the traceback
-        raise ConfigurationError(f"There is no module {module_name!r} here.") from None
-    if not hasattr(module, attribute):
-        raise ConfigurationError(f"The module {module_name!r} has no {attribute!r}.")
-    return getattr(module, attribute)
+def _refuse_equal_names(found: Sequence[FoundAgent]) -> None:
+    """Chats of agents with one name would be mixed."""
+    counted = Counter(one.app_name or getattr(one.agent, "name", None) for one in found)
+    for name, count in counted.items():
+        if count > 1:
+            raise ConfigurationError(f"{count} agents have the name {name!r}. Give each App a name of its own.")
 
 
-def _serve(agent: Any, options: argparse.Namespace) -> None:
+def _serve_again_on_changes(arguments: Sequence[str]) -> None:
+    code = f"from {__name__} import main; main()"
+    command = [sys.executable, "-c", code, *(argument for argument in arguments if argument != "--reload")]
+    run_again_on_changes(command, Path.cwd(), on_restart=lambda path: _say(f"{path} has changed: starting again"))
+
+
+def _serve(agents: Sequence[FoundAgent], options: argparse.Namespace) -> None:
     database = None if options.database == "memory" else options.database
-    user_id = HeaderIdentity(options.user_header) if options.user_header else LoopbackIdentity(database)
-    bridge = _bridge(agent, user_id, options)
+    people = PEOPLE if options.agent is None else None
+    user_id = HeaderIdentity(options.user_header) if options.user_header else LoopbackIdentity(database, people)
+    bridges = {one.name: _bridge(one, user_id, options) for one in agents}
+    is_local = options.host in LOOPBACK_HOSTS
+
+    async def end_runs() -> None:
+        await asyncio.gather(*(bridge.drain() for bridge in bridges.values()))
+
     with _recording(options.file) as recording:
-        is_local = options.host in LOOPBACK_HOSTS
-        name = _agent_name(agent)
-        app = build_server(bridge, user_id, loopback_only=is_local, recording=recording, agent_name=name)
-        _run(app, options, bridge.limits, bridge.drain)
+        if len(bridges) > 1:
+            app = build_server_of_several(bridges, user_id, loopback_only=is_local)
+            _run(app, options, {name: prefix_of(name) for name in bridges}, end_runs)
+        else:
+            ((name, bridge),) = bridges.items()
+            app = build_server(bridge, user_id, loopback_only=is_local, recording=recording, agent_name=name)
+            _run(app, options, {name: PREFIX}, end_runs)
 
 
 def _replay(options: argparse.Namespace) -> None:
     replay = Replay(read_recording(options.file), speed=options.speed)
-    _run(build_replay_server(replay, agent_name=options.file.name), options, Limits(), replay.aclose)
+    app = build_replay_server(replay, agent_name=options.file.name)
+    _run(app, options, {options.file.name: PREFIX}, replay.aclose)
 
 
-def _run(app: Any, options: argparse.Namespace, limits: Limits, end_runs: Callable[[], Awaitable[None]]) -> None:
+def _run(
+    app: Any, options: argparse.Namespace, prefixes: Mapping[str, str], end_runs: Callable[[], Awaitable[None]]
+) -> None:
+    _require_free_port(options.host, options.port)
     host = f"[{options.host}]" if ":" in options.host else options.host
     if is_built(PAGE):
-        print(f"adk-stream: page at http://{host}:{options.port}/", file=sys.stderr)
-    print(f"adk-stream: chat API at http://{host}:{options.port}{PREFIX}", file=sys.stderr)
-    server = UvicornServer(app, host=options.host, port=options.port, limits=limits, end_runs=end_runs)
+        _say(f"page at http://{host}:{options.port}/")
+    for name, prefix in prefixes.items():
+        of_which = f" of {name}" if len(prefixes) > 1 else ""
+        _say(f"chat API{of_which} at http://{host}:{options.port}{prefix}")
+    server = UvicornServer(app, host=options.host, port=options.port, limits=Limits(), end_runs=end_runs)
     with suppress(KeyboardInterrupt):  # uvicorn raises it after everything is closed
         server.run()
 
 
-def _agent_name(agent: Any) -> str:
-    """The name of an agent, or of the root agent of an App or a Runner."""
-    root = getattr(agent, "root_agent", None) or getattr(agent, "agent", None) or agent
-    return str(getattr(root, "name", ""))
+def _require_free_port(host: str, port: int) -> None:
+    try:
+        socket.create_server((host, port), family=socket.AF_INET6 if ":" in host else socket.AF_INET).close()
+    except OSError as error:
+        if error.errno == errno.EADDRINUSE:
+            raise ConfigurationError(f"Port {port} is in use. Choose another one: --port {port + 1}") from None
+        reason = str(error.strerror).partition(" (")[0]
+        raise ConfigurationError(f"{host}:{port} cannot be used: {reason}") from None
 
 
-def _bridge(agent: Any, user_id: UserId, options: argparse.Namespace) -> ChatBridge:
+def _say(line: str) -> None:
+    print(f"adk-stream: {line}", file=sys.stderr)
+
+
+def _bridge(found: FoundAgent, user_id: LoopbackIdentity | HeaderIdentity, options: argparse.Namespace) -> ChatBridge:
+    agent, is_demo = found.agent, options.agent is None
     return ChatBridge(
         agent,
         user_id=user_id,
+        app_name=found.app_name,
         allowed_origins=options.allow_origin,
-        run_config=demo_run_config(agent) if options.agent is None else None,
+        run_config=demo_run_config(agent) if is_demo else None,
+        approvals=demo_policy() if is_demo else None,
+        groups=demo_groups(user_id) if is_demo else None,
         store=options.database,
         session_service=None if options.database == "memory" else _open_sessions(agent, options.database),
     )

@@ -14,6 +14,7 @@
     │   ├── NotFound               404
     │   ├── RunActive              409, with Retry-After
     │   ├── VoiceTaken             409
+    │   ├── AnotherDigest          409
     │   ├── OutputDoesNotFit       422
     │   ├── TooManyFrames          429
     │   ├── TooMany                429, with Retry-After
@@ -97,7 +98,10 @@ class NoUser(Refusal):
 class CrossSite(Refusal):
     status = 403
     code = "cross-site"
-    public_text = "Pages of other sites may not do this."
+    public_text = (
+        "Pages of other sites may not do this. If this page is the server's own, a proxy has changed the Host header: "
+        "the server's log says more."
+    )
 
 
 class NotFound(Refusal):
@@ -117,6 +121,12 @@ class VoiceTaken(Refusal):
     status = 409
     code = "voice-taken"
     public_text = "Somebody speaks in this chat from another place. Speak when the microphone is closed there."
+
+
+class AnotherDigest(Refusal):
+    status = 409
+    code = "another-digest"
+    public_text = "What is asked has changed since you saw it. Look at it again, then decide."
 
 
 class OutputDoesNotFit(Refusal):

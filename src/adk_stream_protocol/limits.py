@@ -9,7 +9,7 @@ MIB = 1024 * 1024
 
 @dataclass(frozen=True, kw_only=True)
 class Limits:
-    """Limits of one bridge. The defaults suit a chat page."""
+    """Limits of one bridge. The defaults suit a chat page. Names that end in `_s` are in seconds."""
 
     max_json_bytes: int = 4 * MIB
     """The request without the contents of its files. A long conversation of stock `useChat` (which posts its
@@ -61,7 +61,7 @@ class Limits:
     images get near it."""
 
     max_listed_chats: int = 50
-    """How many chats are listed, the newest first. Each is read for its title."""
+    """How many chats `GET {prefix}` lists, the newest first."""
 
     max_send_bytes: int = 64 * 1024
     """What a reader takes at a time. It is copied on its way to the socket, so a reader that does not read may cost up
@@ -115,7 +115,7 @@ class Limits:
     """Live sockets of one user: pages that are open at once, and one that is just being replaced."""
 
     max_live_sessions_per_user: int = 10
-    """Live sessions of one user at once, in this process. Each holds a connection to the model that is billed while it
+    """Live sessions of one user at once, in this process. Each has a connection to the model that is billed while it
     is open, and Gemini's smallest tiers allow a project three and fifty of them. Two for each socket: the one in use,
     and one that waits for its client (`live_grace_s`)."""
 
@@ -125,6 +125,10 @@ class Limits:
 
     max_audio_frame_bytes: int = 32 * 1024
     """One frame of voice: a second of it. Clients send a tenth of that at most."""
+
+    voice_quiet_s: float = 15
+    """An open microphone sends voice all the time, also while nobody says anything. One that has sent none for this
+    long was closed without `voice-end`, and its client gives the voice of the chat up to another one that asks."""
 
     login_check_s: float = 300
     """How often a socket's user is looked up again. The socket of a user who has signed out is closed."""

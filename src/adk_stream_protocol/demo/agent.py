@@ -50,7 +50,7 @@ class DemoGemini(Gemini):
 def build_agent(model: str | BaseLlm | None = None) -> LlmAgent:
     """The demo agent on the model given, else on Gemini if it can be reached, else on the offline model."""
     thinking: types.GenerateContentConfig | None = None
-    if model is None and _gemini_is_configured():
+    if model is None and gemini_is_configured():
         model = DemoGemini(model=GEMINI_MODEL)
         # Only for this model, which is known to think: others refuse the setting.
         thinking = types.GenerateContentConfig(thinking_config=types.ThinkingConfig(include_thoughts=True))
@@ -75,7 +75,7 @@ def demo_run_config(app: App) -> RunConfig | None:
     return RunConfig(response_modalities=[types.Modality.TEXT]) if is_offline else None
 
 
-def _gemini_is_configured() -> bool:
+def gemini_is_configured() -> bool:
     if os.environ.get("GOOGLE_API_KEY") or os.environ.get("GEMINI_API_KEY"):
         return True
     # Two names of one setting, read exactly as google-genai reads it.

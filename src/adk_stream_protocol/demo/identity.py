@@ -3,6 +3,7 @@
 import hashlib
 import hmac
 import secrets
+from collections.abc import Mapping
 
 from starlette.requests import HTTPConnection
 
@@ -14,9 +15,11 @@ class LoopbackIdentity:
     """The user is named by the header `x-demo-user`, or on a WebSocket by the query `user`, since a page cannot set
     headers there. Else by the signed cookie that the page at `/` sets. Everybody else is the same guest."""
 
-    def __init__(self, database: str | None = None) -> None:
+    def __init__(self, database: str | None = None, people: Mapping[str, str] | None = None) -> None:
         """`database`: the URL of the chats' database. The key for the cookies is made from it, so that cookies stay
-        valid as long as the chats exist. It is secret enough: whoever can read it here could be any user anyway."""
+        valid as long as the chats exist. It is secret enough: whoever can read it here could be any user anyway.
+        `people`: whom the page lets one be besides oneself, and what they are."""
+        self.people = people or {}
         self._key = hashlib.sha256(database.encode()).digest() if database else secrets.token_bytes(32)
 
     def __call__(self, connection: HTTPConnection) -> str:

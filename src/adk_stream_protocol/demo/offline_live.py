@@ -117,7 +117,7 @@ class OfflineConversation:
                     self._interrupt()
                     self._answer_soon(_Turn(list(self._known)))
                 case "response" if not received.partial:
-                    self._take_responses(received.responses)
+                    self._take_responses(received.final_responses)
                 case "audio" if received.blob is not None:
                     self._hear(received.blob)
                 case "activity_start":

@@ -1,5 +1,6 @@
 """The applications behind the command: a bridge or a recording, and the page."""
 
+from collections.abc import Mapping
 from html import escape
 from pathlib import Path
 
@@ -33,21 +34,7 @@ def build_server(
 ) -> FastAPI:
     app = _new_app()
     app.include_router(bridge.router(PREFIX))
-
-    def welcome(request: Request, response: Response) -> None:
-        if isinstance(user_id, LoopbackIdentity) and not user_id.is_valid(request.cookies.get(COOKIE, "")):
-            response.set_cookie(COOKIE, user_id.new_cookie(), httponly=True, samesite="strict")
-
-    def instructions(request: Request) -> Response:
-        html = _PAGE.replace("ORIGIN", escape(str(request.base_url).rstrip("/")))
-        response = HTMLResponse(html, headers={"content-security-policy": _CONTENT_SECURITY_POLICY})
-        welcome(request, response)
-        return response
-
-    if is_built(page):
-        add_page(app, page, agent_name, welcome)
-    else:
-        app.add_route("/", instructions, methods=["GET"])
+    _add_front(app, {agent_name: PREFIX}, user_id, page)
     if recording is not None:
         app.add_middleware(Recorder, recording=recording, prefix=PREFIX)
     if loopback_only:
@@ -55,12 +42,52 @@ def build_server(
     return app
 
 
+def build_server_of_several(
+    bridges: Mapping[str, ChatBridge], user_id: UserId, *, loopback_only: bool, page: Path = PAGE
+) -> FastAPI:
+    """One chat API for each agent, and a page that lets people choose between them."""
+    app = _new_app()
+    prefixes = {name: prefix_of(name) for name in bridges}
+    for name, bridge in bridges.items():
+        app.include_router(bridge.router(prefixes[name]))
+    _add_front(app, prefixes, user_id, page)
+    if loopback_only:
+        app.add_middleware(OnlyLoopbackHosts)
+    return app
+
+
+def prefix_of(agent_name: str) -> str:
+    """Where the chat API of one of several agents is."""
+    return f"/api/{agent_name}/chat"
+
+
+def _add_front(app: FastAPI, prefixes: Mapping[str, str], user_id: UserId, page: Path) -> None:
+    """The page, or what to do without one."""
+
+    def welcome(request: Request, response: Response) -> None:
+        if isinstance(user_id, LoopbackIdentity) and not user_id.is_valid(request.cookies.get(COOKIE, "")):
+            response.set_cookie(COOKIE, user_id.new_cookie(), httponly=True, samesite="strict")
+
+    def instructions(request: Request) -> Response:
+        html = _PAGE.replace("ORIGIN", escape(str(request.base_url).rstrip("/")))
+        html = html.replace(PREFIX, next(iter(prefixes.values())))
+        response = HTMLResponse(html, headers={"content-security-policy": _CONTENT_SECURITY_POLICY})
+        welcome(request, response)
+        return response
+
+    if is_built(page):
+        people = user_id.people if isinstance(user_id, LoopbackIdentity) else None
+        add_page(app, page, {name: prefix.removeprefix("/") for name, prefix in prefixes.items()}, welcome, people)
+    else:
+        app.add_route("/", instructions, methods=["GET"])
+
+
 def build_replay_server(replay: Replay, *, agent_name: str = "", page: Path = PAGE) -> FastAPI:
     """Serves a recording to this machine only: it is as private as the chats in it."""
     app = _new_app()
     app.include_router(build_replay_router(replay, PREFIX))
     if is_built(page):
-        add_page(app, page, agent_name, lambda request, response: None)
+        add_page(app, page, {agent_name: PREFIX.removeprefix("/")}, lambda request, response: None)
     app.add_middleware(OnlyLoopbackHosts)
     return app
 
@@ -80,15 +107,19 @@ class OnlyLoopbackHosts:
         try:
             if scope["type"] != "lifespan":
                 self._access.refuse_unknown_host(Headers(scope=scope))
-        except UnknownHost as error:
+        except UnknownHost:
             if scope["type"] == "websocket":
                 await send({"type": "websocket.close", "code": POLICY_VIOLATION})
             else:
-                await refusal(error)(scope, receive, send)
+                await refusal(UnknownHost(_ONLY_HERE))(scope, receive, send)
         else:
             await self._app(scope, receive, send)
 
 
+_ONLY_HERE = (
+    "adk-stream answers to 127.0.0.1 and localhost only. Let your proxy ask for one of these, or start adk-stream with "
+    "--host and --user-header, behind a proxy that signs people in."
+)
 _CONTENT_SECURITY_POLICY = "default-src 'none'; style-src 'unsafe-inline'"
 
 _PAGE = """<!doctype html>

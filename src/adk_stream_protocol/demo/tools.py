@@ -44,10 +44,7 @@ def process_payment(
     # The demo knows no exchange rates: the wallet counts units of whatever currency the call names.
     stored = tool_context.state.get(WALLET_KEY)
     balance: float = WALLET_START if stored is None else stored  # a rewind leaves None
-    try:
-        price = float(amount)  # models sometimes send a number as text
-    except (TypeError, ValueError, OverflowError):
-        price = math.nan
+    price = price_of(amount)
     if not math.isfinite(price) or price <= 0:
         return {"error": f"The amount must be a positive number, not {amount}."}
     if round(price, 2) != price:
@@ -68,6 +65,14 @@ def process_payment(
         "balance": new_balance,
         "message": f"Sent {_plain(price)} {currency} to {recipient}.",
     }
+
+
+def price_of(amount: Any) -> float:
+    """NaN for what is no number."""
+    try:
+        return float(amount)  # models sometimes send a number as text
+    except (TypeError, ValueError, OverflowError):
+        return math.nan
 
 
 def change_bgm(track: Literal[1, 2]) -> dict[str, Any]:  # pyright: ignore[reportReturnType] -- runs in the browser

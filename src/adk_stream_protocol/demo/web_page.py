@@ -1,7 +1,8 @@
 """The page in the package: an HTML file and its assets, and the headers that limit what they may do in a browser."""
 
+import json
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from html import escape
 from pathlib import Path
 from typing import Any
@@ -37,21 +38,35 @@ _HEADERS = {
 }
 # What a host may look like: anything else could inject something into the header.
 _HOST = re.compile(r"[\w.\-]+(:\d+)?|\[[0-9a-fA-F:.]+\](:\d+)?", re.ASCII)
-_AGENT = '<meta name="adk-agent" content="'
+_META = '<meta name="{}" content="{}"'
 
 
 def is_built(directory: Path) -> bool:
     return (directory / "index.html").is_file()
 
 
-def add_page(app: FastAPI, directory: Path, agent_name: str, welcome: Callable[[Request, Response], None]) -> None:
+def add_page(
+    app: FastAPI,
+    directory: Path,
+    agents: Mapping[str, str],
+    welcome: Callable[[Request, Response], None],
+    people: Mapping[str, str] | None = None,
+) -> None:
     """Serve the page at `/` of the application, wherever that is mounted: all its addresses are relative.
 
-    `welcome` may add something to the response, such as a cookie."""
+    `agents`: the chat API of each agent, by name. `?agent=` chooses one of them, else it is the first. `welcome` may
+    add something to the response, such as a cookie. `people`: whom the page lets one be, by their ids."""
 
     def index(request: Request) -> Response:  # not a coroutine, since it reads a file
         html = (directory / "index.html").read_text(encoding="utf-8")
-        html = html.replace(f'{_AGENT}"', f'{_AGENT}{escape(agent_name)}"', 1)
+        asked = request.query_params.get("agent", "")
+        name = asked if asked in agents else next(iter(agents))
+        html = _with_meta(html, "adk-api", agents[name], before="api/chat")
+        html = _with_meta(html, "adk-agent", name)
+        if len(agents) > 1:
+            html = _with_meta(html, "adk-agents", json.dumps([*agents]))
+        if people:
+            html = _with_meta(html, "adk-people", json.dumps(people))
         policy = content_security_policy(request.headers.get("host", ""))
         response = HTMLResponse(html, headers={**_HEADERS, "content-security-policy": policy})
         welcome(request, response)
@@ -70,6 +85,10 @@ def add_page(app: FastAPI, directory: Path, agent_name: str, welcome: Callable[[
         app.add_route(f"/{NOTICES}", notices, methods=["GET"])
     # A route, not a mount: behind a proxy that removes a path prefix, a mounted application does not find its files.
     app.add_route("/assets/{path:path}", asset, methods=["GET"])
+
+
+def _with_meta(html: str, name: str, value: str, *, before: str = "") -> str:
+    return html.replace(_META.format(name, before), _META.format(name, escape(value)), 1)
 
 
 def content_security_policy(host: str) -> str:

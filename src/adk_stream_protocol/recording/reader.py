@@ -1,5 +1,6 @@
 """Reads a file that `recorder` has written: its turns in order, and its other responses by their paths."""
 
+import re
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -9,6 +10,7 @@ from ..errors import ConfigurationError
 
 _NONE = msgspec.Raw(b"")
 _LIVE = "/live"
+_NO_TURN = re.compile(r"/stop$|/approvals/[^/]+$")
 
 
 @dataclass(eq=False)
@@ -80,7 +82,7 @@ class Recorded:
             self._root = self._root or line.path.removesuffix(_LIVE)
         elif line.direction == "frame" and line.frame:
             self._read_frame(line, msgspec.json.decode(line.frame, type=_Frame))
-        elif line.direction == "request" and line.method == "POST" and not line.path.endswith("/stop"):
+        elif line.direction == "request" and line.method == "POST" and not _NO_TURN.search(line.path):
             self._root = self._root or line.path
             self._turns_by_exchange[line.exchange] = self._new_turn(line.at)
         elif line.direction == "request":

@@ -57,7 +57,8 @@ class Replay:
             last = at
             if pause > 0:
                 with suppress(TimeoutError):
-                    await asyncio.wait_for(self._is_closing.wait(), pause)
+                    async with asyncio.timeout(pause):
+                        await self._is_closing.wait()
             if self._is_closing.is_set():
                 return
             yield _with_new_deadline(chunk)
@@ -122,6 +123,9 @@ def build_replay_router(replay: Replay, prefix: str) -> APIRouter:
             return Response(body, status, media_type="application/json")
         return JSONResponse([]) if path is None else refusal(NotFound())
 
+    async def inbox(request: Request) -> Response:
+        return JSONResponse({"approvals": [], "cursor": None})  # nobody asks for what was decided long ago
+
     async def accept(request: Request) -> Response:
         return Response(status_code=204)
 
@@ -136,6 +140,7 @@ def build_replay_router(replay: Replay, prefix: str) -> APIRouter:
     router.add_api_route("", turn, methods=["POST"], response_class=Response)
     router.add_api_route("", read, methods=["GET"], response_class=Response)
     router.add_api_websocket_route("/live", live)
+    router.add_api_route("/approvals", inbox, methods=["GET"], response_class=Response)
     router.add_api_route("/{chat_id}/stream", stream, methods=["GET"], response_class=Response)
     router.add_api_route("/{chat_id}/stop", accept, methods=["POST"], response_class=Response)
     router.add_api_route("/{chat_id}", accept, methods=["DELETE"], response_class=Response)

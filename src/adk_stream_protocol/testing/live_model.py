@@ -69,7 +69,7 @@ class ScriptedLiveModel(ScriptedModel):
     async def _follow_script(self, session: LiveSession) -> None:
         waiting: set[str | None] = set()
         while (received := await session.expect()).kind != "close":
-            waiting -= {response.id for response in received.responses}
+            waiting -= {response.id for response in received.final_responses}
             if received.asks_for_reply and not (waiting and received.kind == "response"):
                 known = session.request.model_copy(update={"contents": list(session.contents)})
                 waiting |= {call.id for call in await session.answer(self.next_reply(known))}

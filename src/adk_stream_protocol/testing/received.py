@@ -10,6 +10,8 @@ Kind = Literal[
     "history", "content", "response", "audio", "video", "activity_start", "activity_end", "audio_stream_end", "close"
 ]
 
+_SILENT = types.FunctionResponseScheduling.SILENT
+
 
 @dataclass(frozen=True)
 class Received:
@@ -30,10 +32,18 @@ class Received:
 
     @property
     def asks_for_reply(self) -> bool:
-        """Whether the model is to reply now. After history it is, if the history ends with the user."""
+        """Whether the model is to reply now. After history it is, if the history ends with the user. Responses that are
+        to be taken in silence are not replied to."""
+        if self.responses and all(found.scheduling is _SILENT for found in self.responses):
+            return False
         if self.kind == "history":
             return self.contents[-1].role == "user"
         return self.kind in ("content", "response", "activity_end", "audio_stream_end") and not self.partial
+
+    @property
+    def final_responses(self) -> list[types.FunctionResponse]:
+        """Without those that say that another one follows."""
+        return [found for found in self.responses if not found.will_continue]
 
     def _parts(self) -> list[types.Part]:
         return [part for content in self.contents for part in content.parts or []]
