@@ -1,29 +1,36 @@
 /** The page: the chats, and the one that is open. */
-import { useEffect, useState } from "react";
+import { lazy, Suspense, useEffect, useState } from "react";
 import { WireLog } from "../wire/log.ts";
+import { agentName } from "./AgentChoice.tsx";
 import { apiUrl, ChatsApi, type History } from "./api.ts";
 import { Panel } from "./Panel.tsx";
+import { demoUser } from "./PersonChoice.tsx";
 import { Sidebar } from "./Sidebar.tsx";
-import { type OpenChat, useChats } from "./useChats.ts";
+import { INBOX, type OpenChat, useChats } from "./useChats.ts";
+import { useInbox } from "./useInbox.ts";
 import { useMediaQuery } from "./useMediaQuery.ts";
 import { useSetting } from "./useSetting.ts";
 import { Workspace } from "./Workspace.tsx";
 
-const agent = () => document.querySelector<HTMLMetaElement>('meta[name="adk-agent"]')?.content ?? "";
+/** Loaded when it is first opened. */
+const InboxView = lazy(async () => ({ default: (await import("./InboxView.tsx")).InboxView }));
+
 const ofThisTab = () => sessionStorage;
 
 export function App() {
-  const [api] = useState(() => new ChatsApi(apiUrl()));
+  const [api] = useState(() => new ChatsApi(apiUrl(), demoUser()));
   const [log] = useState(() => new WireLog());
   const chats = useChats(api);
   const { open } = chats;
+  const isInbox = open.id === INBOX;
+  const inbox = useInbox(api, isInbox);
   const loaded = useHistory(api, open);
   const [mode, setMode] = useSetting("adk-stream-mode", ["chat", "live"], ofThisTab);
   const [inspector, setInspector] = useSetting("adk-stream-inspector", ["closed", "open"], ofThisTab);
   const [isListOpen, setListOpen] = useState(false);
   const hasRoom = useMediaQuery("(min-width: 64rem)");
 
-  const title = chats.list.find(({ id }) => id === open.id)?.title || "New chat";
+  const title = isInbox ? "Inbox" : chats.list.find(({ id }) => id === open.id)?.title || "New chat";
   const waiting = chats.list.filter((chat) => chat.waiting).length;
   useEffect(() => {
     document.title = `${waiting > 0 ? `(${waiting}) ` : ""}${title} · adk stream`;
@@ -44,6 +51,7 @@ export function App() {
         <Sidebar
           chats={chats.list}
           openId={open.id}
+          inbox={inbox}
           onNew={() => {
             closeList();
             chats.startNew();
@@ -52,7 +60,11 @@ export function App() {
           onClose={hasRoom ? undefined : closeList}
         />
       </Panel>
-      {loaded.state === "ready" ? (
+      {isInbox ? (
+        <Suspense>
+          <InboxView inbox={inbox} onChats={hasRoom ? undefined : () => setListOpen(true)} />
+        </Suspense>
+      ) : loaded.state === "ready" ? (
         <Workspace
           key={open.id}
           api={api}
@@ -60,7 +72,7 @@ export function App() {
           open={open}
           history={loaded.history}
           title={title}
-          agent={agent()}
+          agent={agentName()}
           mode={mode}
           onMode={setMode}
           isInspecting={inspector === "open"}
@@ -85,7 +97,7 @@ function useHistory(api: ChatsApi, { id, isNew }: OpenChat): Loaded {
   const [loaded, setLoaded] = useState<Loaded>({ state: "loading" });
   const [attempt, setAttempt] = useState(0);
   useEffect(() => {
-    if (isNew) return;
+    if (isNew || id === INBOX) return;
     let isWanted = true;
     setLoaded({ state: "loading" });
     api.history(id).then(

@@ -1,21 +1,26 @@
 /** The chats, which of them wait for the person, and what this page may run. */
-import { Plus, Trash2, X } from "lucide-react";
+import { Inbox, Plus, Trash2, X } from "lucide-react";
 import { useState } from "react";
 import { BrowserToolList } from "../tools/index.ts";
+import { AgentChoice } from "./AgentChoice.tsx";
 import type { ChatSummary } from "./api.ts";
 import { age } from "./age.ts";
 import { Logo } from "./Logo.tsx";
+import { PersonChoice } from "./PersonChoice.tsx";
+import { INBOX } from "./useChats.ts";
 
 interface SidebarProps {
   chats: ChatSummary[];
   openId: string;
+  /** What waits in the inbox. */
+  inbox: { count: number; hasMore: boolean };
   onNew(): void;
   onDelete(id: string): Promise<void>;
   /** Set in a drawer, since only that can be closed. */
   onClose?: () => void;
 }
 
-export function Sidebar({ chats, openId, onNew, onDelete, onClose }: SidebarProps) {
+export function Sidebar({ chats, openId, inbox, onNew, onDelete, onClose }: SidebarProps) {
   return (
     <>
       <div className="flex h-14 shrink-0 items-center gap-2.5 px-4">
@@ -32,6 +37,8 @@ export function Sidebar({ chats, openId, onNew, onDelete, onClose }: SidebarProp
           </button>
         )}
       </div>
+      <AgentChoice />
+      <PersonChoice />
       <div className="px-2">
         <button
           type="button"
@@ -40,6 +47,21 @@ export function Sidebar({ chats, openId, onNew, onDelete, onClose }: SidebarProp
         >
           <Plus size={16} aria-hidden /> New chat
         </button>
+        <a
+          href={`#${INBOX}`}
+          aria-current={openId === INBOX ? "page" : undefined}
+          onClick={onClose}
+          className="mt-1 flex items-center gap-2.5 rounded-lg px-3 py-1.5 text-ink-2 hover:bg-card/60 aria-[current=page]:bg-card aria-[current=page]:font-medium aria-[current=page]:text-ink"
+        >
+          <Inbox size={16} aria-hidden /> Inbox
+          {inbox.count > 0 && (
+            <span className="ml-auto text-xs font-semibold text-approval">
+              {inbox.count}
+              {inbox.hasMore && "+"}
+              <span className="sr-only"> to decide</span>
+            </span>
+          )}
+        </a>
       </div>
       <nav aria-label="Chats" className="mt-2 min-h-0 flex-1 overflow-y-auto px-2 pb-3">
         {chats.length === 0 ? (

@@ -113,6 +113,7 @@ export function Workspace({ api, log, open, mode, agent, isInspecting, onInspect
               onRetry={conversation.retry}
               onRegenerate={conversation.regenerate}
               onEdit={conversation.edit}
+              readTrail={() => api.audit(id)}
               gutter={gutter}
               spokenShare={spokenShare}
             />

@@ -1,6 +1,8 @@
-/** The routes besides the turns: the list of chats, what was said in them, stopping and deleting. */
+/** The routes besides the turns: the list of chats, what was said in them, stopping and deleting, the inbox. */
 import { ChatRefusedError } from "adk-stream-client";
 import type { UIMessage } from "ai";
+import type { TrailLine } from "../conversation/actions.ts";
+import { told } from "./told.ts";
 
 export interface ChatSummary {
   id: string;
@@ -16,21 +18,57 @@ export interface History {
   running: string | undefined;
 }
 
+/** What waits for a decision of the caller. It also has the fields of `data-adk-approval`. */
+export interface InboxEntry {
+  id: string;
+  /** Who asks. */
+  user: string;
+  tool: string;
+  arguments: unknown;
+  /** Of exactly what is shown here. */
+  digest: string;
+  askedAt: string;
+  status: string;
+  /** Whoever decided, where there is no chain. */
+  by?: string;
+  [about: string]: unknown;
+}
+
+export interface InboxPage {
+  approvals: InboxEntry[];
+  /** For the next page, if there is one. */
+  cursor: string | null;
+}
+
+export interface InboxDecision {
+  approved: boolean;
+  digest: string;
+  reason?: string;
+  payload?: unknown;
+}
+
 /** The AI SDK of this page. With it the server knows which chunks the page understands. */
 export const SDK_VERSION = 7;
-export const VERSION_HEADER = { "x-ai-sdk-version": String(SDK_VERSION) };
 
 /** The server may mount the chat API elsewhere, and the page below any path. */
 export function apiUrl(): string {
-  const configured = document.querySelector<HTMLMetaElement>('meta[name="adk-api"]')?.content;
-  return new URL(configured || "api/chat", document.baseURI).href.replace(/\/$/, "");
+  return new URL(told("adk-api") || "api/chat", document.baseURI).href.replace(/\/$/, "");
 }
 
 export class ChatsApi {
   readonly url: string;
+  readonly headers: Record<string, string>;
+  readonly liveUrl: string;
 
-  constructor(url: string) {
+  /** `user`: whom the page is opened as, where nobody logs in. */
+  constructor(url: string, user?: string) {
     this.url = url;
+    this.headers = {
+      "x-ai-sdk-version": String(SDK_VERSION),
+      ...(user !== undefined && { "x-demo-user": user }),
+    };
+    // A page cannot give headers to a socket.
+    this.liveUrl = `${url}/live${user === undefined ? "" : `?${new URLSearchParams({ user })}`}`;
   }
 
   async list(): Promise<ChatSummary[]> {
@@ -52,10 +90,36 @@ export class ChatsApi {
     await this.#ask(`/${encodeURIComponent(chatId)}`, "DELETE");
   }
 
-  async #ask(path: string, method = "GET"): Promise<Response> {
-    const response = await fetch(this.url + path, { method, headers: VERSION_HEADER, cache: "no-store" });
-    if (!response.ok) throw new Error(await response.text());
+  async audit(chatId: string): Promise<TrailLine[]> {
+    return (await this.#ask(`/${encodeURIComponent(chatId)}/audit`)).json() as Promise<TrailLine[]>;
+  }
+
+  async approvals(cursor: string | null): Promise<InboxPage> {
+    const query = cursor === null ? "" : `?${new URLSearchParams({ cursor })}`;
+    return (await this.#ask(`/approvals${query}`)).json() as Promise<InboxPage>;
+  }
+
+  /** Gives what is recorded then. */
+  async decide(id: string, decision: InboxDecision): Promise<InboxEntry> {
+    const response = await this.#ask(`/approvals/${encodeURIComponent(id)}`, "POST", JSON.stringify(decision));
+    return response.json() as Promise<InboxEntry>;
+  }
+
+  async #ask(path: string, method = "GET", body?: string): Promise<Response> {
+    const headers = { ...this.headers, ...(body !== undefined && { "content-type": "application/json" }) };
+    const response = await fetch(this.url + path, { method, headers, body, cache: "no-store" });
+    if (!response.ok) throw new RequestRefused(await response.text(), response.status);
     return response;
+  }
+}
+
+/** The server's answer, as it came. */
+export class RequestRefused extends Error {
+  readonly status: number;
+
+  constructor(text: string, status: number) {
+    super(text);
+    this.status = status;
   }
 }
 

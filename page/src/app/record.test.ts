@@ -1,6 +1,6 @@
 import type { UIMessage } from "ai";
 import { expect, it } from "vitest";
-import { adoptRecord, hasMovedOn, hasOpenCalls, lacksWords } from "./record.ts";
+import { adoptRecord, hasMovedOn, hasOpenCalls, lacksWords, othersDecide, withApprovals } from "./record.ts";
 
 type State = "approval-requested" | "approval-responded" | "input-available" | "output-available" | "output-denied";
 
@@ -67,4 +67,42 @@ it("words are missing after the result of a tool, and only there", () => {
   expect(lacksWords(conversation(call("c1", "approval-requested")))).toBe(false);
   expect(lacksWords(conversation(call("c1", "output-available")).slice(0, 1))).toBe(false);
   expect(lacksWords([])).toBe(false);
+});
+
+const chain = (id: string, status: string, ...links: string[]) => ({
+  type: "data-adk-approval",
+  id,
+  data: { status, deadline: links.join(), chain: links.map((each) => ({ approvers: ["max"], status: each })) },
+});
+
+it("what others decide moves the record, link by link, and their deadlines do not", () => {
+  const shown = conversation(call("c1", "input-available"), chain("a1", "pending", "waiting", "pending"));
+  const moved = conversation(call("c1", "input-available"), chain("a1", "pending", "approved", "waiting"));
+  expect(hasMovedOn(shown, moved)).toBe(true);
+  const later = conversation(call("c1", "input-available"), {
+    ...chain("a1", "pending", "waiting", "pending"),
+    data: { ...chain("a1", "pending", "waiting", "pending").data, deadline: "later" },
+  });
+  expect(hasMovedOn(shown, later)).toBe(false);
+});
+
+it("others decide as long as a chain is pending, also about a call that nobody can answer here", () => {
+  const deferred = { ...call("c1", "input-available"), state: "input-streaming" };
+  const open = conversation(deferred, chain("a1", "pending", "waiting"));
+  expect([othersDecide(open), hasOpenCalls(open)]).toEqual([true, true]);
+  const ended = conversation(call("c1", "output-available"), chain("a1", "denied", "denied"));
+  expect([othersDecide(ended), hasOpenCalls(ended)]).toEqual([false, false]);
+  expect(othersDecide(conversation({ type: "data-adk-approval", id: "a", data: { hint: "Pay?" } }))).toBe(false);
+});
+
+it("only what others decide is taken from the record where all else comes another way", () => {
+  const [words, more] = [
+    { type: "text", text: "Here" },
+    { type: "text", text: "There" },
+  ];
+  const shown = conversation(words, chain("a1", "pending", "waiting"), chain("a2", "pending", "waiting"));
+  const record = conversation(more, chain("a1", "denied", "denied"));
+  expect(withApprovals(shown, record)).toEqual(
+    conversation(words, chain("a1", "denied", "denied"), chain("a2", "pending", "waiting")),
+  );
 });

@@ -1,5 +1,6 @@
 /** Compares the server's record with what the page shows. Each may know of decisions that the other does not. */
 import { isToolUIPart, type UIMessage } from "ai";
+import { readAbout } from "../conversation/about-approval.ts";
 
 type Part = UIMessage["parts"][number];
 
@@ -32,15 +33,49 @@ export function lacksWords(messages: UIMessage[]): boolean {
 
 /** Whether there are calls that somebody else may answer. */
 export function hasOpenCalls(messages: UIMessage[]): boolean {
-  return messages.some(({ parts }) =>
-    parts.some(
-      (part) => isToolUIPart(part) && (part.state === "approval-requested" || part.state === "input-available"),
-    ),
-  );
+  return othersDecide(messages) || messages.some(({ parts }) => parts.some(isOpenCall));
+}
+
+function isOpenCall(part: Part): boolean {
+  return isToolUIPart(part) && (part.state === "approval-requested" || part.state === "input-available");
+}
+
+/** Whether a call waits for others than the chat's owner. */
+export function othersDecide(messages: UIMessage[]): boolean {
+  return messages.some(({ parts }) => parts.some((part) => aboutOf(part)?.status === "pending"));
+}
+
+/** What is shown, with the newest of what others have decided. */
+export function withApprovals(shown: UIMessage[], record: UIMessage[]): UIMessage[] {
+  const approvals = record.flatMap(({ parts }) => parts).filter((part) => aboutOf(part) !== undefined);
+  const newest = (part: Part) => approvals.find((other) => part.type === other.type && idOf(other) === idOf(part));
+  return shown.map((message) => ({ ...message, parts: message.parts.map((part) => newest(part) ?? part) }));
+}
+
+function aboutOf(part: Part) {
+  return part.type === "data-adk-approval" && "data" in part ? readAbout(part.data) : undefined;
+}
+
+function idOf(part: Part): unknown {
+  return "id" in part ? part.id : undefined;
 }
 
 function signature(messages: UIMessage[]): string {
-  return JSON.stringify(messages.map(({ id, parts }) => [id, parts.flatMap(toolState), parts.filter(isText).length]));
+  return JSON.stringify(
+    messages.map(({ id, parts }) => [
+      id,
+      parts.flatMap(toolState),
+      parts.flatMap(chainState),
+      parts.filter(isText).length,
+    ]),
+  );
+}
+
+/** Who has decided so far. The deadline is not looked at: a page may have got it earlier. */
+function chainState(part: Part): string[] {
+  const about = aboutOf(part);
+  if (about?.chain === undefined) return [];
+  return [String(idOf(part)), String(about.status), ...about.chain.map(({ status }) => status)];
 }
 
 function toolState(part: Part): string[] {

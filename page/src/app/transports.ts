@@ -3,7 +3,7 @@ import { LiveChatTransport, type LiveChatTransportOptions, type LiveListener } f
 import { type AbstractChat, type ChatTransport, DefaultChatTransport, type UIMessage } from "ai";
 import { tappedFetch, tappedWebSocket } from "../wire/taps.ts";
 import type { Mode, WireLog } from "../wire/log.ts";
-import { type ChatsApi, SDK_VERSION, VERSION_HEADER } from "./api.ts";
+import { type ChatsApi, SDK_VERSION } from "./api.ts";
 
 type SendOptions = Parameters<ChatTransport<UIMessage>["sendMessages"]>[0];
 type ReconnectOptions = Parameters<ChatTransport<UIMessage>["reconnectToStream"]>[0];
@@ -114,7 +114,7 @@ type NamedAnswer = { message: string };
 export function createTransport(api: ChatsApi, log: WireLog, mode: Mode): SwitchingTransport {
   const chat = new DefaultChatTransport<UIMessage>({
     api: api.url,
-    headers: VERSION_HEADER,
+    headers: api.headers,
     fetch: tappedFetch(log),
     prepareSendMessagesRequest: ({ id, messages, messageId, trigger, body }) => ({
       body: { ...body, id, trigger, messageId, messages: messagesToSend(messages, messageId) },
@@ -125,7 +125,7 @@ export function createTransport(api: ChatsApi, log: WireLog, mode: Mode): Switch
     },
   });
   const options: LiveChatTransportOptions = {
-    url: `${api.url}/live`,
+    url: api.liveUrl,
     sdkVersion: SDK_VERSION,
     webSocket: tappedWebSocket(log),
     prepareSendMessagesRequest: ({ messages, messageId }) => ({ messages: messagesToSend(messages, messageId) }),

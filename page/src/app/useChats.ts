@@ -6,6 +6,9 @@ import type { ChatsApi, ChatSummary } from "./api.ts";
 /** How often a visible page asks what waits in the other chats. */
 const REFRESH_MS = 15_000;
 
+/** No chat has this id: it is the address of the inbox, here as on the server. */
+export const INBOX = "approvals";
+
 export interface OpenChat {
   id: string;
   /** Nothing of it is on the server yet. */

@@ -9,7 +9,7 @@ import { createChat, isBusy } from "./chat.ts";
 import { useAnswers } from "./useAnswers.ts";
 import { useAskAgain } from "./useAskAgain.ts";
 import { useLiveBinding } from "./useLiveBinding.ts";
-import { useMissedWords, useOpenCallsWatch, useRecord } from "./useRecord.ts";
+import { useMissedWords, useOpenCallsWatch, useOthersWatch, useRecord } from "./useRecord.ts";
 import { useResumedAnswer } from "./useResumedAnswer.ts";
 import { useStop } from "./useStop.ts";
 
@@ -54,6 +54,7 @@ export function useConversation({ api, log, id, history, mode, onTurn }: Convers
   const lookAtRecord = useRecord({ api, chat });
   const isResumed = useResumedAnswer({ chat, running: history.running, lookAtRecord });
   useOpenCallsWatch({ chat, lookAtRecord, isWatching: mode === "chat" && isResumed });
+  useOthersWatch({ api, chat, isWatching: mode === "live" });
   useMissedWords({ chat, lookAtRecord, isWatching: isResumed && status === "ready" });
   useEffect(() => {
     if (isResumed && status === "ready") runWaitingCalls(chat);

@@ -1,6 +1,10 @@
-import { act, waitFor } from "@testing-library/react";
+import { Chat } from "@ai-sdk/react";
+import { act, renderHook, waitFor } from "@testing-library/react";
+import type { UIMessage } from "ai";
 import { describe, expect, it, vi } from "vitest";
+import { ChatsApi } from "./api.ts";
 import { answer, asking, open, said, server, turn, waiting, words } from "./testing.ts";
+import { useOthersWatch } from "./useRecord.ts";
 
 describe("a look at the record", () => {
   it("asks for nothing before the first turn", async () => {
@@ -81,5 +85,47 @@ describe("a decision", () => {
     server.record = [asking, said("a1", "assistant", "Paid.")];
     await act(() => vi.advanceTimersByTimeAsync(2_000));
     expect(page.current.chat.messages).toEqual(server.record);
+  });
+});
+
+describe("what others decide", () => {
+  const link = (status: string) => ({ approvers: ["max"], status });
+  const chained = (status: string, ...links: string[]): UIMessage => ({
+    id: "a1",
+    role: "assistant",
+    parts: [
+      { type: "tool-pay", toolCallId: "c1", state: "input-available", input: {} },
+      { type: "data-adk-approval", id: "q1", data: { toolCallId: "c1", status, chain: links.map(link) } },
+    ],
+  });
+
+  it("moves by itself, link by link, and then the answer goes on", async () => {
+    vi.useFakeTimers({ shouldAdvanceTime: true });
+    const { result } = open([asking, chained("pending", "waiting", "pending")]);
+    await act(() => vi.advanceTimersByTimeAsync(1_000));
+    server.record = [asking, chained("pending", "approved", "waiting")];
+    await act(() => vi.advanceTimersByTimeAsync(3_000));
+    expect(result.current.chat.messages).toEqual(server.record);
+    server.record = [asking];
+    server.running = answer("a1", "Paid.");
+    await act(() => vi.advanceTimersByTimeAsync(3_000));
+    expect(result.current.chat.messages[1]!.parts.at(-1)).toMatchObject({ text: "Paid." });
+  });
+
+  it("moves in a live session too, where nothing else is taken from the record", async () => {
+    vi.useFakeTimers({ shouldAdvanceTime: true });
+    const spoken = said("a2", "assistant", "Not stored yet");
+    const chat = new Chat<UIMessage>({ id: "c", messages: [asking, chained("pending", "waiting"), spoken] });
+    server.record = [chained("pending", "waiting")];
+    renderHook(() => useOthersWatch({ api: new ChatsApi("https://example.test/api/chat"), chat, isWatching: true }));
+    const before = chat.messages;
+    await act(() => vi.advanceTimersByTimeAsync(3_000));
+    expect(chat.messages).toBe(before);
+    server.record = [chained("approved", "approved")];
+    await act(() => vi.advanceTimersByTimeAsync(3_000));
+    expect(chat.messages).toEqual([asking, chained("approved", "approved"), spoken]);
+    const asked = server.asked.length;
+    await act(() => vi.advanceTimersByTimeAsync(9_000));
+    expect(server.asked).toHaveLength(asked); // they have decided
   });
 });

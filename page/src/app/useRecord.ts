@@ -4,7 +4,7 @@ import type { UIMessage } from "ai";
 import { useCallback, useEffect, useRef } from "react";
 import type { ChatsApi } from "./api.ts";
 import { isBusy } from "./chat.ts";
-import { adoptRecord, hasMovedOn, hasOpenCalls, lacksWords } from "./record.ts";
+import { adoptRecord, hasMovedOn, hasOpenCalls, lacksWords, othersDecide, withApprovals } from "./record.ts";
 import { resumeAnswer } from "./transports.ts";
 
 /** How often a page with open calls looks. */
@@ -69,6 +69,22 @@ export function useOpenCallsWatch({ chat, lookAtRecord, isWatching }: WatchOptio
       document.removeEventListener("visibilitychange", lookIfVisible);
     };
   }, [isWatching, lookAtRecord, chat]);
+}
+
+/** In a live session all else comes over its socket; how far others are with a decision is in the record alone. */
+export function useOthersWatch({ api, chat, isWatching }: { api: ChatsApi; chat: Chat<UIMessage>; isWatching: boolean }) {
+  useEffect(() => {
+    if (!isWatching) return;
+    const look = async () => {
+      const shown = chat.messages;
+      if (document.visibilityState !== "visible" || chat.status !== "ready" || !othersDecide(shown)) return;
+      const { messages } = await api.history(chat.id);
+      const moved = withApprovals(shown, messages);
+      if (chat.messages === shown && chat.status === "ready" && hasMovedOn(shown, moved)) chat.messages = moved;
+    };
+    const timer = setInterval(() => void look().catch(() => {}), LOOK_MS); // the next look may succeed
+    return () => clearInterval(timer);
+  }, [api, chat, isWatching]);
 }
 
 /** When two pages answer at the same moment, the agent's words may go to the other one: so the page looks for them. */

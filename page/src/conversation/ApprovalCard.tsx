@@ -1,26 +1,30 @@
 /** A call that a person has to decide on. Nothing here takes the focus by itself, and no key works from outside. */
 import { type KeyboardEvent, type ReactNode, useEffect, useRef, useState } from "react";
 import { isEditable } from "../is-editable.ts";
-import { useActions } from "./actions.ts";
+import type { AboutApproval } from "./about-approval.ts";
+import type { Decision } from "./actions.ts";
 import { AnswerCard, useAnswering } from "./AnswerCard.tsx";
-import { ApprovalDetails, type Changes } from "./ApprovalDetails.tsx";
+import { ApprovalDetails } from "./ApprovalDetails.tsx";
 import { Button } from "./Button.tsx";
 import { useSecondsLeft } from "./clock.ts";
 import { visible } from "./invisible.ts";
-import type { AboutApproval, ToolApproval, ToolPart } from "./parts.ts";
+import type { ToolPart } from "./parts.ts";
+import type { Changes } from "./ProposedChanges.tsx";
 import { humanise, inOneLine, sentence } from "./words.ts";
 
 export interface ApprovalCardProps {
   id: string;
   tool: ToolPart;
-  approval: ToolApproval;
+  approvalId: string;
   about: AboutApproval;
   /** The last answer did not get through. */
   hasFailed: boolean;
+  onDecide(decision: Decision): void;
+  browserOf?: string;
+  more?: ReactNode;
 }
 
-export function ApprovalCard({ id, tool, approval, about, hasFailed }: ApprovalCardProps) {
-  const { onDecide } = useActions();
+export function ApprovalCard({ id, tool, approvalId, about, hasFailed, onDecide, ...props }: ApprovalCardProps) {
   const answering = useAnswering(hasFailed);
   const { isSent } = answering;
   const [isDenying, setIsDenying] = useState(false);
@@ -37,7 +41,7 @@ export function ApprovalCard({ id, tool, approval, about, hasFailed }: ApprovalC
   const decide = (decision: { approved: boolean; reason?: string; payload?: unknown }) => {
     setIsDenying(false);
     answering.markSent();
-    onDecide({ approvalId: approval.id, toolCallId: tool.toolCallId, ...decision });
+    onDecide({ approvalId, toolCallId: tool.toolCallId, ...decision });
   };
   const approve = () => {
     if (!mayApprove) return;
@@ -66,11 +70,20 @@ export function ApprovalCard({ id, tool, approval, about, hasFailed }: ApprovalC
           about={about}
           secondsLeft={secondsLeft}
           onChanges={isSent ? undefined : setChanges}
+          {...props}
         />
       }
     >
       {isExpired ? (
-        <Expired onTell={() => decide({ approved: false, reason: "Nobody answered in time." })} what={whatInFull} />
+        <Expired
+          what={whatInFull}
+          // The server ends a chain by itself.
+          onTell={
+            about.chain === undefined
+              ? () => decide({ approved: false, reason: "Nobody answered in time." })
+              : undefined
+          }
+        />
       ) : isDenying ? (
         <Denial
           what={whatInFull}
@@ -130,7 +143,7 @@ function Denial(props: { what: string; onDeny(reason: string): void; onBack(): v
   );
 }
 
-function Expired({ what, onTell }: { what: string; onTell(): void }) {
+function Expired({ what, onTell }: { what: string; onTell: (() => void) | undefined }) {
   return (
     <div className="flex flex-wrap items-center gap-2">
       <Button kind="main" disabled>
@@ -140,9 +153,11 @@ function Expired({ what, onTell }: { what: string; onTell(): void }) {
         <Named word="Deny" what={what} />
       </Button>
       <p role="status">This has expired: nothing was done.</p>
-      <Button kind="quiet" onClick={onTell}>
-        Tell the agent
-      </Button>
+      {onTell !== undefined && (
+        <Button kind="quiet" onClick={onTell}>
+          Tell the agent
+        </Button>
+      )}
     </div>
   );
 }

@@ -21,14 +21,29 @@ describe("what it says", () => {
     expect(card().textContent).toContain("process_payment");
   });
 
-  test("the hint, severity, metadata and place in a chain, if they are there", () => {
+  test("the hint, the application's card and the chain, if they are there", () => {
+    const fields = [{ label: "Team", value: "4711" }];
+    const chain = [
+      { approvers: ["eva"], status: "approved", by: "eva" },
+      { approvers: ["me"], status: "waiting" },
+    ];
     show([
       assistant(
-        ...asked({ hint: "Large sum!", severity: "high", metadata: { team: "4711" }, chain: { step: 1, of: 2 } }),
+        ...asked({
+          hint: "Large sum!",
+          card: { title: "Payment", severity: "high", fields },
+          status: "pending",
+          chain,
+        }),
       ),
     ]);
-    for (const part of ["Large sum!", "Severity: high", "team4711", "Approval: 1 of 2"])
+    expect(within(card()).getByRole("heading", { level: 3 }).textContent).toBe("Payment needs your go-ahead");
+    for (const part of ["Process payment of 50 USD to Hanako", "Large sum!", "Severity: high", "Team4711", "amount50"])
       expect(card().textContent).toContain(part);
+    expect(within(card()).getAllByRole("listitem").map(({ textContent }) => textContent)).toEqual([
+      "eva approved",
+      "waits for me",
+    ]);
   });
 
   test("the hint that ADK writes for programs is not shown to people", () => {
@@ -65,7 +80,7 @@ describe("what it says", () => {
     show([
       assistant(
         ...asked(
-          { hint: 5, deadline: "soon", chain: { step: "x" }, metadata: [1], severity: {} },
+          { hint: 5, deadline: "soon", chain: [1, { approvers: 2 }], card: { fields: [3, {}], icon: 4 }, edits: [] },
           { input: undefined },
         ),
       ),
@@ -88,8 +103,12 @@ describe("characters that are not seen", () => {
     ["in the name of an argument", {}, { input: { "recipient\u200b": "eve" } }],
     ["in the tool's name", {}, { type: "tool-process_payment: \u200b" }],
     ["in the hint", { hint: "Pay eve\u200b?" }, {}],
-    ["in the severity", { severity: "low\u200b" }, {}],
-    ["in the metadata", { metadata: { "team\u200b": "4711" } }, {}],
+    ["in the severity", { card: { severity: "low\u200b" } }, {}],
+    ["in the title", { card: { title: "Pay\u200b" } }, {}],
+    ["in the label of a field", { card: { fields: [{ label: "team\u200b", value: 1 }] } }, {}],
+    ["in the code of a field", { card: { fields: [{ label: "team", value: "a\u200b", format: "code" }] } }, {}],
+    ["in an address that is no link", { card: { link: "javascript:\u200b" } }, {}],
+    ["in a reason of the chain", { chain: [{ approvers: [], status: "approved", reason: "ok\u200b" }] }, {}],
   ] as const;
   test.each(ANYWHERE)("%s are marked, and the card warns", (_, about, more) => {
     const { container } = show([assistant(...asked(about, more))]);

@@ -1,45 +1,47 @@
 /** What an approval is about, and what may be changed before it is given. */
-import { useState } from "react";
+import type { ReactNode } from "react";
 import { browserTool } from "../tools/index.ts";
 import { clockTime } from "./clock.ts";
 import { isRecord } from "../is-record.ts";
-import { editableJson } from "./invisible.ts";
+import type { AboutApproval } from "./about-approval.ts";
+import { ChainProgress } from "./ChainProgress.tsx";
 import { InvisibleWarning, Marked } from "./Marked.tsx";
-import type { AboutApproval, ToolPart } from "./parts.ts";
+import type { ToolPart } from "./parts.ts";
+import { type Changes, PayloadField, ProposedChanges } from "./ProposedChanges.tsx";
+import { CardBody, CardIcon, Severity } from "./RichCard.tsx";
 import { Values } from "./Values.tsx";
 import { isForPeople } from "./words.ts";
-
-/** What the tool is told with the approval, as the person has edited it. */
-export interface Changes {
-  payload: unknown;
-  isValid: boolean;
-}
 
 export interface ApprovalDetailsProps {
   id: string;
   tool: ToolPart;
   what: string;
   about: AboutApproval;
+  /** Whose browser a browser tool runs in, unless it is this one. */
+  browserOf?: string;
   secondsLeft: number | undefined;
   /** Undefined when nothing can be changed any more. */
   onChanges: ((changes: Changes) => void) | undefined;
+  /** Below all else. */
+  more?: ReactNode;
 }
 
-export function ApprovalDetails({ id, tool, what, about, secondsLeft, onChanges }: ApprovalDetailsProps) {
-  const { severity, chain, metadata, payload } = about;
+export function ApprovalDetails(props: ApprovalDetailsProps) {
+  const { id, tool, what, about, secondsLeft, onChanges } = props;
+  const { card, chain, payload, edits } = about;
   const hint = about.hint !== undefined && isForPeople(about.hint) ? about.hint : undefined;
   const hasArguments = isRecord(tool.input) ? Object.keys(tool.input).length > 0 : tool.input != null;
   return (
     <>
       <header className="flex flex-wrap items-baseline gap-x-3 gap-y-1">
         <h3 className="mr-auto font-semibold">
+          <CardIcon icon={card?.icon} />
           <bdi>
-            <Marked text={what} />
+            <Marked text={card?.title ?? what} />
           </bdi>{" "}
           <span className="font-normal">needs your go-ahead</span>
         </h3>
-        {severity !== undefined && <Fact label="Severity">{severity}</Fact>}
-        {chain !== undefined && <Fact label="Approval">{`${chain.step} of ${chain.of}`}</Fact>}
+        <Severity severity={card?.severity} />
         {secondsLeft !== undefined && secondsLeft > 0 && (
           <span role="timer" aria-live="off" className="font-mono text-sm text-approval">
             <span className="sr-only">Time left: </span>
@@ -47,71 +49,44 @@ export function ApprovalDetails({ id, tool, what, about, secondsLeft, onChanges 
           </span>
         )}
       </header>
-      <InvisibleWarning shown={[tool.toolName, tool.input, hint, severity, metadata, payload]} />
+      <InvisibleWarning shown={[tool.toolName, tool.input, hint, card, chain, payload]} />
+      {card?.title !== undefined && (
+        <p>
+          <bdi>
+            <Marked text={what} />
+          </bdi>
+        </p>
+      )}
       {hint !== undefined && (
         <p className="whitespace-pre-wrap">
           <Marked text={hint} />
         </p>
       )}
+      {card !== undefined && <CardBody card={card} />}
       {hasArguments && <Values value={tool.input} />}
-      {metadata !== undefined && <Values value={metadata} />}
       <p className="text-sm text-ink-2">
         Tool{" "}
         <code className="font-mono">
           <Marked text={tool.toolName} />
         </code>
-        {browserTool(tool.toolName) && ", runs in this browser"}
+        {browserTool(tool.toolName) && <RunsIn user={props.browserOf} />}
       </p>
-      {payload !== undefined && <PayloadField id={`${id}-payload`} payload={payload} onChanges={onChanges} />}
+      {edits !== undefined ? (
+        <ProposedChanges id={`${id}-payload`} schema={edits} input={tool.input} payload={payload} onChanges={onChanges} />
+      ) : (
+        payload !== undefined && <PayloadField id={`${id}-payload`} payload={payload} onChanges={onChanges} />
+      )}
+      {chain !== undefined && <ChainProgress chain={chain} status={about.status} />}
+      {props.more}
     </>
   );
 }
 
-function Fact({ label, children }: { label: string; children: string }) {
+function RunsIn({ user }: { user: string | undefined }) {
+  if (user === undefined) return ", runs in this browser";
   return (
-    <span className="rounded-full border border-approval-line px-2 text-sm text-approval">
-      {label}: <Marked text={children} />
-    </span>
-  );
-}
-
-/** The server takes the arguments only as they were shown. A person can change just what the tool has asked about. */
-function PayloadField(props: { id: string; payload: unknown; onChanges: ((changes: Changes) => void) | undefined }) {
-  const [text, setText] = useState(() => editableJson(props.payload));
-  const [isValid, setIsValid] = useState(true);
-  const change = (changed: string) => {
-    setText(changed);
-    let payload: unknown;
-    let isJson = true;
-    try {
-      payload = JSON.parse(changed);
-    } catch {
-      isJson = false;
-    }
-    setIsValid(isJson);
-    props.onChanges?.({ payload, isValid: isJson });
-  };
-  return (
-    <div className="grid gap-1">
-      <label htmlFor={props.id} className="text-sm font-medium">
-        Sent to the tool (JSON)
-      </label>
-      <textarea
-        id={props.id}
-        value={text}
-        readOnly={props.onChanges === undefined}
-        rows={Math.min(10, text.split("\n").length)}
-        spellCheck={false}
-        aria-invalid={!isValid}
-        aria-describedby={`${props.id}-note`}
-        onChange={(event) => change(event.target.value)}
-        className="rounded-md border border-line-strong bg-card p-2 font-mono text-sm"
-      />
-      <p id={`${props.id}-note`} className={`text-sm ${isValid ? "text-ink-2" : "text-error"}`}>
-        {isValid
-          ? "The tool gets this with your approval. The arguments above stay the same."
-          : "This is not JSON yet."}
-      </p>
-    </div>
+    <>
+      , runs in the browser of <Marked text={user} />
+    </>
   );
 }

@@ -1,22 +1,13 @@
 /** Above the composer: how many calls wait for a person, and the way to the first of them. */
 import type { UIMessage } from "ai";
 import { CircleAlert } from "lucide-react";
-import { useEffect } from "react";
 import { waitingCards } from "./parts.ts";
+import { showCard, useReviewKey } from "./review.ts";
 
 export function ApprovalDock({ messages }: { messages: UIMessage[] }) {
   const cards = waitingCards(messages);
   const first = cards[0];
-  useEffect(() => {
-    if (first === undefined) return;
-    const onKeyDown = (event: KeyboardEvent) => {
-      if (!event.altKey || event.ctrlKey || event.metaKey || !isR(event)) return;
-      event.preventDefault();
-      show(first);
-    };
-    window.addEventListener("keydown", onKeyDown);
-    return () => window.removeEventListener("keydown", onKeyDown);
-  }, [first]);
+  useReviewKey(first);
   return (
     <div role="status">
       {first !== undefined && (
@@ -27,7 +18,7 @@ export function ApprovalDock({ messages }: { messages: UIMessage[] }) {
           </span>
           <button
             type="button"
-            onClick={() => show(first)}
+            onClick={() => showCard(first)}
             className="rounded font-medium underline underline-offset-2"
           >
             Review
@@ -39,15 +30,4 @@ export function ApprovalDock({ messages }: { messages: UIMessage[] }) {
       )}
     </div>
   );
-}
-
-function show(card: string): void {
-  const element = document.getElementById(card);
-  element?.scrollIntoView({ block: "center" });
-  element?.focus({ preventScroll: true });
-}
-
-/** With Alt some keyboards write a sign that is no letter: then the key's place counts. */
-function isR({ key, code }: KeyboardEvent): boolean {
-  return /^[a-z]$/i.test(key) ? key.toLowerCase() === "r" : code === "KeyR";
 }

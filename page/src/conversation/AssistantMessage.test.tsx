@@ -139,6 +139,18 @@ describe("answers", () => {
     expect(words()).toContain("login.example");
   });
 
+  test("a call that waits for consent is not completed, and its link goes with the result", () => {
+    const request = { type: "data-adk-auth-request", data: { authUri: "https://id.example/", toolCallId: "c1" } };
+    const call = { type: "tool-calendar", toolCallId: "c1", state: "output-available", input: {}, output: { free: true } };
+    const { update } = show([assistant({ ...call, preliminary: true }, request)]);
+    expect(words()).toContain("Waits for your consent");
+    expect(words()).not.toContain("Completed");
+    expect(screen.queryByRole("link", { name: /Give consent/ })).not.toBeNull();
+    update([assistant(call, request)]);
+    expect(words()).toContain("Completed");
+    expect(screen.queryByRole("link", { name: /Give consent/ })).toBeNull();
+  });
+
   test.each(["javascript:alert(1)", "data:text/html,x", "mailto:a@b.example", "/logout", undefined, 5])(
     "no consent is asked for at %s",
     (authUri) => {

@@ -2,10 +2,11 @@
 import type { UIMessage } from "ai";
 import type { ReactNode } from "react";
 import { partKeys } from "../wire/parts.ts";
-import { dataPart } from "./DataPart.tsx";
+import { aboutApproval } from "./about-approval.ts";
+import { callThatAsksConsent, dataPart } from "./DataPart.tsx";
 import { FilePart, type FileLike } from "./FilePart.tsx";
 import { Markdown } from "./Markdown.tsx";
-import { aboutApproval, adkMetadata, cardId, messageNotes, type Part, toolPart } from "./parts.ts";
+import { adkMetadata, cardId, messageNotes, type Part, toolPart } from "./parts.ts";
 import { Reasoning } from "./Reasoning.tsx";
 import { isSource, Sources } from "./Sources.tsx";
 import { Spoken, spokenLengths } from "./Spoken.tsx";
@@ -85,9 +86,19 @@ function contentOf(part: Part, props: AssistantMessageProps, spoken: number | un
   const isStreaming = props.isStreaming && "state" in part && part.state === "streaming";
   const tool = toolPart(part);
   if (tool !== undefined) {
-    const about = tool.approval === undefined ? {} : aboutApproval(message, tool.approval);
+    const about = aboutApproval(message, tool);
     const id = cardId(message.id, tool.toolCallId);
-    return <ToolCard id={id} tool={tool} about={about} isStreaming={props.isStreaming} hasFailed={hasFailed} />;
+    const needsConsent = message.parts.some((other) => callThatAsksConsent(other) === tool.toolCallId);
+    return (
+      <ToolCard
+        id={id}
+        tool={tool}
+        about={about}
+        isStreaming={props.isStreaming}
+        hasFailed={hasFailed}
+        needsConsent={needsConsent}
+      />
+    );
   }
   switch (part.type as string) {
     case "text": {
@@ -106,8 +117,17 @@ function contentOf(part: Part, props: AssistantMessageProps, spoken: number | un
     case "reasoning-file":
       return <FilePart file={part as FileLike} />;
     default:
-      return dataPart(part);
+      return isConsentGiven(part, message.parts) ? undefined : dataPart(part);
   }
+}
+
+function isConsentGiven(part: Part, parts: Part[]): boolean {
+  const call = callThatAsksConsent(part);
+  if (call === undefined) return false;
+  return parts.some((other) => {
+    const tool = toolPart(other);
+    return tool?.toolCallId === call && tool.state.startsWith("output-") && !tool.isPreliminary;
+  });
 }
 
 /** A callback of the agent's has replaced this text after it was streamed. */

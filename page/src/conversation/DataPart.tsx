@@ -14,6 +14,12 @@ export function dataPart(part: Part): ReactNode {
   return undefined;
 }
 
+/** The id of the call that waits for consent, if this part asks for it. A toolset asks without a call. */
+export function callThatAsksConsent(part: Part): string | undefined {
+  if (part.type !== "data-adk-auth-request" || !("data" in part) || !isRecord(part.data)) return undefined;
+  return typeof part.data.toolCallId === "string" ? part.data.toolCallId : undefined;
+}
+
 function ConsentCard({ address }: { address: unknown }) {
   const target = webTarget(address);
   const host = target === undefined ? undefined : new URL(target).host;

@@ -1,12 +1,17 @@
 /** One call of a tool: its state, its arguments, and its result. */
 import { Ban, Check, ChevronRight, CircleAlert, Hourglass, LoaderCircle, Send } from "lucide-react";
 import { browserTool } from "../tools/index.ts";
+import type { AboutApproval } from "./about-approval.ts";
+import { useActions } from "./actions.ts";
 import { ApprovalCard } from "./ApprovalCard.tsx";
+import { AuditTrail } from "./AuditTrail.tsx";
+import { ChainProgress } from "./ChainProgress.tsx";
 import { InputForm } from "./InputForm.tsx";
 import { isRecord } from "../is-record.ts";
-import { type AboutApproval, isForm, type ToolPart } from "./parts.ts";
+import { isForm, type ToolPart } from "./parts.ts";
 import { visible } from "./invisible.ts";
-import { Marked } from "./Marked.tsx";
+import { InvisibleWarning, Marked } from "./Marked.tsx";
+import { CardBody } from "./RichCard.tsx";
 import { Values } from "./Values.tsx";
 import { inOneLine } from "./words.ts";
 
@@ -17,15 +22,21 @@ export interface ToolCardProps {
   /** The message of this call is still being streamed. */
   isStreaming: boolean;
   hasFailed: boolean;
+  /** It runs again when the user has given consent. */
+  needsConsent?: boolean;
 }
 
 type View = { words: string; icon: typeof Check; hue: string; spins?: boolean };
 
-export function ToolCard({ id, tool, about, isStreaming, hasFailed }: ToolCardProps) {
-  if (tool.state === "approval-requested" && tool.approval !== undefined)
-    return <ApprovalCard id={id} tool={tool} approval={tool.approval} about={about} hasFailed={hasFailed} />;
+export function ToolCard({ id, tool, about, isStreaming, hasFailed, needsConsent = false }: ToolCardProps) {
+  const { onDecide } = useActions();
+  const trail = about.id !== undefined && <AuditTrail approvalId={about.id} />;
+  if (tool.state === "approval-requested" && tool.approval !== undefined) {
+    const asked = { approvalId: tool.approval.id, tool, about, hasFailed, onDecide };
+    return <ApprovalCard id={id} {...asked} more={trail} />;
+  }
   if (isForm(tool)) return <InputForm id={id} tool={tool} hasFailed={hasFailed} />;
-  const view = viewOf(tool, isStreaming);
+  const view = decidedByOthers(tool, about) ?? viewOf(tool, isStreaming, needsConsent);
   const outcome = outcomeOf(tool);
   const Icon = view.icon;
   return (
@@ -51,8 +62,16 @@ export function ToolCard({ id, tool, about, isStreaming, hasFailed }: ToolCardPr
         <div className="grid gap-3 border-t border-line px-3 py-3 text-sm">
           <Section title="Arguments" value={tool.input} />
           {tool.output !== undefined && <Section title="Result" value={tool.output} />}
+          {about.card !== undefined && <CardBody card={about.card} />}
+          {trail}
         </div>
       </details>
+      {about.chain !== undefined && (
+        <div className="grid gap-2 border-t border-line px-3 py-2">
+          <InvisibleWarning shown={about.chain} />
+          <ChainProgress chain={about.chain} status={about.status} deadline={about.deadline} />
+        </div>
+      )}
       {outcome !== undefined && (
         <p className="border-t border-line px-3 py-2 text-sm whitespace-pre-wrap">
           <Marked text={outcome} />
@@ -75,7 +94,15 @@ function Section({ title, value }: { title: string; value: unknown }) {
 /** How the server says that the model took a call back. */
 const WITHDRAWN = "This call was not run: the model withdrew it";
 
-function viewOf(tool: ToolPart, isStreaming: boolean): View {
+/** Where others than the chat's owner decide. He has no buttons, but sees how far they are. */
+function decidedByOthers(tool: ToolPart, { chain, status }: AboutApproval): View | undefined {
+  if (chain === undefined || tool.state === "output-available") return undefined;
+  if (status === "pending") return { words: "Waits for others", icon: Hourglass, hue: "text-approval" };
+  if (status === "denied") return { words: "Denied", icon: Ban, hue: "text-approval" };
+  return status === "expired" ? { words: "Expired", icon: Ban, hue: "text-approval" } : undefined;
+}
+
+function viewOf(tool: ToolPart, isStreaming: boolean, needsConsent: boolean): View {
   switch (tool.state) {
     case "input-streaming":
       if (!isStreaming) return { words: "Not finished", icon: Hourglass, hue: "text-ink-2" };
@@ -92,6 +119,8 @@ function viewOf(tool: ToolPart, isStreaming: boolean): View {
     case "approval-responded":
       return { words: "Answer sent", icon: Send, hue: "text-approval" };
     case "output-available":
+      if (tool.isPreliminary && needsConsent)
+        return { words: "Waits for your consent", icon: Hourglass, hue: "text-approval" };
       if (tool.isPreliminary) return { words: "Working", icon: LoaderCircle, hue: "text-tool", spins: isStreaming };
       return { words: "Completed", icon: Check, hue: "text-ok" };
     case "output-denied":

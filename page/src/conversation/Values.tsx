@@ -2,10 +2,12 @@
 import { isRecord } from "../is-record.ts";
 import { Marked } from "./Marked.tsx";
 
+export const VALUES_LOOK = "grid grid-cols-[fit-content(40%)_minmax(0,1fr)] gap-x-4 gap-y-1";
+
 export function Values({ value }: { value: unknown }) {
   if (!isRecord(value)) return <Value value={value} />;
   return (
-    <dl className="grid grid-cols-[fit-content(40%)_minmax(0,1fr)] gap-x-4 gap-y-1">
+    <dl className={VALUES_LOOK}>
       {Object.entries(value).map(([name, entry]) => (
         <div key={name} className="contents">
           <dt className="text-ink-2">
@@ -20,7 +22,7 @@ export function Values({ value }: { value: unknown }) {
   );
 }
 
-function Value({ value }: { value: unknown }) {
+export function Value({ value }: { value: unknown }) {
   const isPlain = typeof value === "string" || typeof value === "number" || typeof value === "boolean";
   if (isPlain)
     return (

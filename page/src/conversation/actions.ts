@@ -15,12 +15,37 @@ export interface ToolOutput {
   output: unknown;
 }
 
+/** One line of the server's audit trail. */
+export interface TrailLine {
+  /** Seconds since 1970. */
+  at: number;
+  /** The invocation and the id of the call. */
+  call: [string, string];
+  tool: string;
+  state: string;
+  digest: string;
+  /** Of the call with what an approver has changed, if there is any. */
+  shown_digest?: string;
+  replaces?: string;
+  payload?: unknown;
+  /** Whoever decided, or the token of a run. */
+  by?: string;
+  approved?: boolean;
+  reason?: string;
+  /** Only in the line that asks, like the approvers. */
+  approval_id?: string;
+  approvers?: string[][];
+  link?: number;
+}
+
 export interface Actions {
   onDecide(decision: Decision): void;
   onToolOutput(output: ToolOutput): void;
   onRetry(): void;
   onRegenerate(messageId: string): void;
   onEdit(messageId: string, text: string): void;
+  /** Of the whole chat. */
+  readTrail(): Promise<TrailLine[]>;
 }
 
 export const ActionsContext = createContext<Actions | undefined>(undefined);
@@ -41,6 +66,7 @@ export function useStableActions(actions: Actions): Actions {
     onRetry: () => newest.current.onRetry(),
     onRegenerate: (messageId) => newest.current.onRegenerate(messageId),
     onEdit: (messageId, text) => newest.current.onEdit(messageId, text),
+    readTrail: () => newest.current.readTrail(),
   }));
   return stable;
 }

@@ -63,34 +63,6 @@ export function messageNotes(message: UIMessage): MessageNotes {
   return isRecord(message.metadata) ? message.metadata : {};
 }
 
-/** What a person is descriptor about an approval besides the call itself. Any of it may be missing. */
-export interface AboutApproval {
-  hint?: string;
-  payload?: unknown;
-  deadline?: string;
-  severity?: string;
-  metadata?: Record<string, unknown>;
-  chain?: { step: number; of: number };
-}
-
-export function aboutApproval(message: UIMessage, approval: ToolApproval): AboutApproval {
-  const approvalPart = message.parts.find(
-    (part) => part.type === "data-adk-approval" && "id" in part && part.id === approval.id,
-  );
-  const about = approvalPart !== undefined && "data" in approvalPart ? approvalPart.data : approval.descriptor;
-  if (!isRecord(about)) return {};
-  const { hint, payload, deadline, severity, metadata, chain } = about;
-  const isChain = isRecord(chain) && typeof chain.step === "number" && typeof chain.of === "number";
-  return {
-    ...(typeof hint === "string" && hint !== "" && { hint }),
-    ...(payload !== undefined && payload !== null && { payload }),
-    ...(typeof deadline === "string" && { deadline }),
-    ...(typeof severity === "string" && { severity }),
-    ...(isRecord(metadata) && { metadata }),
-    ...(isChain && { chain: chain as { step: number; of: number } }),
-  };
-}
-
 export interface WaitingCall {
   approvalId: string;
   toolCallId: string;

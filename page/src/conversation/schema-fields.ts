@@ -87,6 +87,7 @@ export function valueOf(field: Field, text: string): unknown {
       const value = text.trim() === "" ? Number.NaN : Number(text);
       if (!Number.isFinite(value)) throw new Error("This must be a number.");
       if (field.kind === "integer" && !Number.isInteger(value)) throw new Error("This must be a whole number.");
+      if (Number.isInteger(value) && !Number.isSafeInteger(value)) throw new Error("This number is too large here.");
       return value;
     }
     default:

@@ -40,6 +40,7 @@ export function show(messages: UIMessage[], more: Partial<ConversationProps> = {
     onRetry: vi.fn<ConversationProps["onRetry"]>(),
     onRegenerate: vi.fn<ConversationProps["onRegenerate"]>(),
     onEdit: vi.fn<ConversationProps["onEdit"]>(),
+    readTrail: vi.fn<ConversationProps["readTrail"]>(),
   };
   const gutter: ConversationProps["gutter"] = (messageId, partKey) => <i data-ticks={`${messageId} ${partKey}`} />;
   const page = (changed: UIMessage[], changes: Partial<ConversationProps> = {}) => (
