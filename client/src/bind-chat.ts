@@ -40,8 +40,8 @@ class Binding<M extends UIMessage> {
   readonly #answers = new Map<string, string>();
   /** Speech that could not be added to the messages yet, by the id of its message. */
   readonly #unplaced = new Map<string, Transcript>();
-  /** A resume reads whatever turn is running then, so of several turns that wait only the last one is kept. */
-  #waitingTurn: Turn | undefined;
+  /** By their messages. A resume reads what is running then, or else the newest that was not read. */
+  readonly #waitingTurns = new Map<string | undefined, Turn>();
   #turnBeingRead: Turn | undefined;
   /** At the last look. */
   #wasIdle = false;
@@ -79,7 +79,8 @@ class Binding<M extends UIMessage> {
   }
 
   #expect(turn: Turn): void {
-    this.#waitingTurn = turn;
+    this.#waitingTurns.delete(turn.messageId);
+    this.#waitingTurns.set(turn.messageId, turn);
     this.#wasIdle = false;
     this.#look();
   }
@@ -91,15 +92,16 @@ class Binding<M extends UIMessage> {
     if (isIdle) {
       for (const transcript of this.#unplaced.values()) this.#place(transcript);
       // A chat whose response has just ended may be about to send something by itself: it has to be idle twice.
-      if (this.#waitingTurn !== undefined && this.#wasIdle) return void this.#read(this.#waitingTurn);
+      const turn = [...this.#waitingTurns.values()].at(-1);
+      if (turn !== undefined && this.#wasIdle) return void this.#read(turn);
     }
     this.#wasIdle = isIdle;
-    const isWaiting = this.#waitingTurn !== undefined || this.#unplaced.size > 0;
+    const isWaiting = this.#waitingTurns.size > 0 || this.#unplaced.size > 0;
     if (isWaiting) this.#timer = setTimeout(() => this.#look(), LOOK_MS);
   }
 
   async #read(turn: Turn): Promise<void> {
-    this.#waitingTurn = undefined;
+    this.#waitingTurns.delete(turn.messageId);
     this.#turnBeingRead = turn;
     try {
       await this.#chat.resumeStream();

@@ -39,6 +39,17 @@ for (const kind of CHATS) {
     assert.deepEqual(story(chat), ["u1 user: hello", "m1 assistant: time is up"]);
   });
 
+  test(`${kind.name}: two turns that the server begins at once are both read`, async (t) => {
+    const { chat, peer } = await bound(t, kind, [userMessage("hello")]);
+    peer.own("turn", { id: "c1", messageId: "m1" });
+    peer.own("turn", { id: "c1", messageId: "m2" });
+    peer.finish(await peer.next("resume"), answer("m2", "too late"));
+    peer.finish(await peer.next("resume"), answer("m1", "time is up"));
+    await until(() => story(chat).length === 3, "both are shown");
+    await untilReady(chat);
+    assert.deepEqual(story(chat).sort(), ["m1 assistant: time is up", "m2 assistant: too late", "u1 user: hello"]);
+  });
+
   test(`${kind.name}: speech becomes the user's message before its answer`, async (t) => {
     const { chat, peer } = await bound(t, kind);
     heard(peer, "u7", "what", false);
