@@ -1,5 +1,5 @@
 # Two commands for newcomers: `make demo` and `make test`. Each sets up whatever it needs, once.
-.PHONY: demo page wheel pictures test test-python test-adk test-clients test-faults test-page test-browser test-next setup lint typecheck check-core \
+.PHONY: demo page wheel tarball pictures test test-python test-adk test-clients test-faults test-page test-browser test-next setup lint typecheck check-core \
 	faults bench test-gemini constraints clean
 .DELETE_ON_ERROR:
 
@@ -25,6 +25,11 @@ page: $(PAGE)
 
 wheel: $(PAGE)
 	@$(BIN)/python -m hatchling build
+
+# The npm package, beside the wheel.
+tarball: client/node_modules/.ready
+	@mkdir -p dist
+	@cd client && PATH="$(CURDIR)/$(BIN):$$PATH" npm pack --silent --pack-destination ../dist
 
 setup: .venv/.ready tests/conformance/node_modules/.ready client/node_modules/.ready page/node_modules/.ready \
 	tests/browser/node_modules/.ready
@@ -91,7 +96,7 @@ lint: setup
 faults: setup
 	@$(RUN) FULL_SIZE=1 $(BIN)/python -m pytest -q -m figures
 	@$(MAKE) --no-print-directory test-next
-	@$(RUN) $(BIN)/python tests/mutation/mutate.py approvals digest
+	@$(RUN) $(BIN)/python tests/mutation/mutate.py approvals states call_keys chains digest call_ids seals
 
 bench: .bench-venv/.ready
 	@.bench-venv/bin/python benchmarks/run.py $(ARGS)

@@ -4,7 +4,11 @@
 
 A model that says back every frame of voice as it comes stands behind a bridge on uvicorn. Clients in two other
 processes send one frame of 20 ms every 20 ms in each session, with its number and the time in its first samples. The
-same clients then talk to a bare WebSocket that sends back what it gets. Both servers are processes of their own.
+same clients talk to two bare WebSockets: one sends back what it gets, the other has ADK's `run_live` between the two
+directions, as one would write it without a bridge. Each server is a process of its own.
+
+The processor time of a frame is that of the server, for a frame that comes in and goes out again. A server that cannot
+keep up joins frames; only with few sessions does it show what a single frame costs.
 """
 
 import asyncio
@@ -13,6 +17,7 @@ import multiprocessing
 import struct
 import sys
 import time
+import urllib.request
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager, suppress
 from typing import Any
@@ -27,11 +32,16 @@ TEXT, BINARY = 1, 2
 def serve(kind: str, port: int) -> None:
     import uvicorn
 
-    app = bridge_app() if kind == "bridge" else bare_app()
+    app = {"echo": echo_app, "run_live": run_live_app, "bridge": bridge_app}[kind]()
+
+    @app.get("/cpu")
+    async def cpu() -> float:
+        return time.process_time()
+
     uvicorn.run(app, port=port, log_level="error", ws_ping_interval=None, ws="websockets-sansio")
 
 
-def bare_app() -> Any:
+def echo_app() -> Any:
     from fastapi import FastAPI, WebSocket, WebSocketDisconnect
 
     app = FastAPI()
@@ -54,16 +64,13 @@ def bare_app() -> Any:
     return app
 
 
-def bridge_app() -> Any:
-    from fastapi import FastAPI
+def echo_agent() -> Any:
     from google.adk.agents import LlmAgent
     from google.adk.models.base_llm import BaseLlm
     from google.adk.models.base_llm_connection import BaseLlmConnection
     from google.adk.models.llm_request import LlmRequest
     from google.adk.models.llm_response import LlmResponse
     from google.genai import types
-
-    from adk_stream_protocol import ChatBridge, Limits
 
     class Echo(BaseLlmConnection):
         def __init__(self) -> None:
@@ -95,8 +102,52 @@ def bridge_app() -> Any:
         async def connect(self, llm_request: LlmRequest) -> AsyncGenerator[BaseLlmConnection, None]:
             yield Echo()
 
+    return LlmAgent(name="echo", model=EchoModel(model="echo"))
+
+
+def run_live_app() -> Any:
+    from fastapi import FastAPI, WebSocket, WebSocketDisconnect
+    from google.adk.agents.live_request_queue import LiveRequestQueue
+    from google.adk.runners import InMemoryRunner
+    from google.genai import types
+
+    app = FastAPI()
+    runner = InMemoryRunner(echo_agent(), app_name="echo")
+
+    @app.websocket("/api/chat/live")
+    async def live(websocket: WebSocket) -> None:
+        await websocket.accept(subprotocol="adk-stream.v1")
+        session = await runner.session_service.create_session(app_name="echo", user_id=websocket.headers["x-user"])
+        queue = LiveRequestQueue()
+
+        async def speak() -> None:
+            events = runner.run_live(user_id=session.user_id, session_id=session.id, live_request_queue=queue)
+            async for event in events:
+                for part in (event.content.parts if event.content else None) or ():
+                    if part.inline_data is not None and part.inline_data.data:
+                        await websocket.send_bytes(part.inline_data.data)
+
+        speaking = asyncio.create_task(speak())
+        try:
+            while (message := await websocket.receive())["type"] != "websocket.disconnect":
+                if message.get("bytes"):
+                    queue.send_realtime(types.Blob(data=message["bytes"], mime_type="audio/pcm;rate=16000"))
+        except WebSocketDisconnect:
+            pass
+        finally:
+            queue.close()
+            speaking.cancel()
+
+    return app
+
+
+def bridge_app() -> Any:
+    from fastapi import FastAPI
+
+    from adk_stream_protocol import ChatBridge, Limits
+
     bridge = ChatBridge(
-        LlmAgent(name="echo", model=EchoModel(model="echo")),
+        echo_agent(),
         user_id=lambda connection: connection.headers.get("x-user"),
         limits=Limits(max_log_bytes=1 << 30),
     )
@@ -105,13 +156,14 @@ def bridge_app() -> Any:
     return app
 
 
-def talk(port: int, users: list[str], seconds: float, results: Any) -> None:
-    results.put(asyncio.run(talk_all(port, users, seconds)))
+def talk(port: int, users: list[str], seconds: float, all_ready: Any, results: Any) -> None:
+    results.put(asyncio.run(talk_all(port, users, seconds, all_ready)))
 
 
-async def talk_all(port: int, users: list[str], seconds: float) -> dict[str, Any]:
-    ready = asyncio.Barrier(len(users))
-    told = await asyncio.gather(*(one_session(port, user, seconds, n, ready) for n, user in enumerate(users)))
+async def talk_all(port: int, users: list[str], seconds: float, all_ready: Any) -> dict[str, Any]:
+    sockets = [await open_session(port, user) for user in users]
+    await asyncio.to_thread(all_ready.wait)
+    told = await asyncio.gather(*(speak(socket, seconds, number) for number, socket in enumerate(sockets)))
     return {
         "delays": [delay for session in told for delay in session["delays"]],
         "sent": sum(session["sent"] for session in told),
@@ -157,17 +209,20 @@ class Socket:
                 return data
 
 
-async def one_session(port: int, user: str, seconds: float, number: int, ready: asyncio.Barrier) -> dict[str, Any]:
-    delays: list[float] = []
-    numbers: list[int] = []
-    messages = 0
+async def open_session(port: int, user: str) -> Socket:
     socket = await Socket.connect(port, user)
     socket.send(json.dumps({"type": "attach", "requestId": "-", "id": "voice"}).encode(), TEXT)
     socket.send(bytes(FRAME_BYTES), BINARY)  # the first word opens the session
     await socket.voice()
+    return socket
+
+
+async def speak(socket: Socket, seconds: float, number: int) -> dict[str, Any]:
+    delays: list[float] = []
+    numbers: list[int] = []
+    messages = 0
     count = int(seconds / FRAME_S)
-    await ready.wait()
-    await asyncio.sleep(3 + number * FRAME_S / 25)  # until all the others are open, too
+    await asyncio.sleep(0.5 + number * FRAME_S / 25)
 
     async def listen() -> None:
         nonlocal messages
@@ -194,14 +249,18 @@ def measure(kind: str, port: int, sessions: int, seconds: float) -> dict[str, An
     server = context.Process(target=serve, args=(kind, port), daemon=True)
     server.start()
     wait_for(port)
-    results = context.Queue()
+    all_ready, results = context.Barrier(PROCESSES + 1), context.Queue()
     users = [f"user-{number}" for number in range(sessions)]
     clients = [
-        context.Process(target=talk, args=(port, users[part::PROCESSES], seconds, results)) for part in range(PROCESSES)
+        context.Process(target=talk, args=(port, users[part::PROCESSES], seconds, all_ready, results))
+        for part in range(PROCESSES)
     ]
     for client in clients:
         client.start()
+    all_ready.wait()
+    began_s = cpu_seconds(port)
     told = [results.get() for _ in clients]
+    used_s = cpu_seconds(port) - began_s
     for client in clients:
         client.join()
     server.terminate()
@@ -215,7 +274,14 @@ def measure(kind: str, port: int, sessions: int, seconds: float) -> dict[str, An
         "p50_ms": delays[len(delays) // 2],
         "p99_ms": delays[int(len(delays) * 0.99)],
         "max_ms": delays[-1],
+        "cpu_us": used_s * 1_000_000 / len(delays),
     }
+
+
+def cpu_seconds(port: int) -> float:
+    """Of the server, so far."""
+    with urllib.request.urlopen(f"http://127.0.0.1:{port}/cpu") as response:
+        return float(response.read())
 
 
 def wait_for(port: int) -> None:
@@ -234,16 +300,18 @@ def main() -> None:
     sessions = int(sys.argv[1]) if len(sys.argv) > 1 else 50
     seconds = float(sys.argv[2]) if len(sys.argv) > 2 else 10
     rounds: dict[str, dict[str, Any]] = {}
-    for place, kind in enumerate(("bare", "bridge")):
+    for place, kind in enumerate(("echo", "run_live", "bridge")):
         rounds[kind] = measure(kind, 8790 + place, sessions, seconds)
         told = " ".join(
             f"{name}={value:.1f}" if isinstance(value, float) else f"{name}={value}"
             for name, value in rounds[kind].items()
         )
-        print(f"{kind:7s} {told}", flush=True)
-    added = rounds["bridge"]["p99_ms"] - rounds["bare"]["p99_ms"]
-    lost = rounds["bridge"]["lost"]
-    print(f"{sessions} sessions, 50 frames a second each way: p99 of the added delay {added:.1f} ms, lost {lost}")
+        print(f"{kind:8s} {told}", flush=True)
+    echo, run_live, bridge = (rounds[kind] for kind in ("echo", "run_live", "bridge"))
+    print(f"{sessions} sessions, 50 frames a second each way, lost {bridge['lost']}:")
+    print(f"  p99 of the delay that is added to the echo's: {bridge['p99_ms'] - echo['p99_ms']:.1f} ms")
+    ratio = bridge["cpu_us"] / run_live["cpu_us"]
+    print(f"  processor time of a frame, in and out: {bridge['cpu_us']:.0f} us, {ratio:.2f} of that of bare run_live")
 
 
 if __name__ == "__main__":

@@ -3,14 +3,25 @@
 import asyncio
 import gc
 import inspect
-from collections.abc import Coroutine
+from collections.abc import Coroutine, Iterator
 from typing import Any
 
 import pytest
 
 from support import virtual_time
+from support.canary import watch
 
 PATIENCE_S = 60  # for what never comes; everything else is waited for
+
+
+def pytest_configure() -> None:
+    watch.begin()
+
+
+@pytest.fixture(autouse=True)
+def nothing_secret_is_sent_or_logged() -> Iterator[None]:
+    yield
+    assert watch.take_leaks() == []
 
 
 def pytest_collection_finish() -> None:

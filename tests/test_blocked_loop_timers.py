@@ -109,5 +109,6 @@ async def test_a_live_session_hears_its_model_before_it_gives_it_up() -> None:
         block(6)
         assert (await saying).text == "It is noon."
         is_paid.set()
+        await at.unasked_turn()  # the result, in the message of its call
         assert (await at.unasked_turn()).text == "Paid."
         assert at.part("slow_pay")["output"] == {"paid": 5}

@@ -166,3 +166,19 @@ def test_a_full_log_takes_no_more_readers_until_one_leaves() -> None:
         log.require_room(1)
     log.unwatch(waker)
     log.require_room(1)
+
+
+@pytest.mark.parametrize("steps", range(5))
+async def test_whoever_is_cancelled_while_the_last_reader_leaves_is_cancelled(steps: int) -> None:
+    log, reader = ChunkLog("s"), asyncio.Event()
+    log.watch(reader)
+    waiting = asyncio.create_task(log.is_left(60))
+    await asyncio.sleep(0)
+    await asyncio.sleep(0)
+    log.unwatch(reader)
+    for _ in range(steps):
+        await asyncio.sleep(0)
+    was_done = waiting.done()
+    waiting.cancel()
+    await asyncio.wait([waiting])
+    assert was_done or waiting.cancelled()

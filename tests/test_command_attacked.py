@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from support.apps import figure
+from support.commands import Server, serving
 from support.raw_sockets import (
     connect,
     frame,
@@ -24,7 +25,6 @@ from support.raw_sockets import (
     until,
     upgrade,
 )
-from test_cli import Server, serving
 
 MIB = 1024 * 1024
 AGENT = """

@@ -1,7 +1,6 @@
-"""What people copy works: every example, and the code in the README."""
+"""What people copy works: every example, and the server of the README."""
 
 import importlib.util
-import re
 import runpy
 from pathlib import Path
 from types import ModuleType
@@ -13,10 +12,16 @@ from google.adk.agents import LlmAgent
 
 from adk_stream_protocol.testing import ChatClient, Reply, ScriptedLiveModel, ScriptedModel, call
 from support.apps import runner_of
+from support.documents import ROOT, run_page
 from support.live_client import live_socket
+from support.sessions import KEY, signed_in
 
-ROOT = Path(__file__).parent.parent
 EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
+
+
+@pytest.fixture(autouse=True)
+def _key(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SESSION_KEY", KEY)
 
 
 def load(path: Path) -> ModuleType:
@@ -40,11 +45,11 @@ def put_scripted_model(bridge: Any, *replies: Reply) -> ScriptedModel:
 @pytest.mark.parametrize(
     ("number", "path", "headers"),
     [
-        ("01", "/api/chat", {"x-user": "ann"}),
+        ("01", "/api/chat", signed_in()),
         ("02", "/api/chat", {"authorization": "Bearer token-of-ann"}),
-        ("03", "/support/chat", {"x-user": "ann"}),
-        ("05", "/api/chat", {"x-user": "ann"}),
-        ("06", "/api/chat", {"x-user": "ann"}),
+        ("03", "/support/chat", signed_in()),
+        ("05", "/api/chat", signed_in()),
+        ("06", "/api/chat", signed_in()),
     ],
 )
 async def test_an_example_serves_its_users_and_nobody_else(
@@ -68,7 +73,7 @@ async def test_the_example_payment_is_made_once_after_its_approval(
     example = load(EXAMPLES[4])
     put_scripted_model(example.bridge, [call("pay", amount=5, recipient="Bob")], "Paid.")
 
-    client = ChatClient(example.app, headers={"x-user": "ann"})
+    client = ChatClient(example.app, headers=signed_in())
     asked = await client.send("Pay Bob 5")
     assert asked.of_type("data-adk-approval")[0]["data"]["hint"] == "Send 5 to Bob?"
     paid = await client.approve(asked)
@@ -84,7 +89,7 @@ async def test_the_example_audit_tells_who_approved_what_to_those_who_may_know(m
     example = load(EXAMPLES[7])
     put_scripted_model(example.bridge, [call("pay", amount=5, recipient="Bob")], "Paid.")
 
-    client = ChatClient(example.app, chat_id="c1", headers={"x-user": "ann"})
+    client = ChatClient(example.app, chat_id="c1", headers=signed_in())
     await client.approve(await client.send("Pay Bob 5"))
     async with httpx.AsyncClient(transport=httpx.ASGITransport(example.app), base_url="http://localhost") as http:
         assert (await http.get("/audit/ann/c1")).status_code == 403
@@ -94,7 +99,7 @@ async def test_the_example_audit_tells_who_approved_what_to_those_who_may_know(m
         assert [step["arguments"] for step in trail] == [{"amount": 5, "recipient": "Bob"}, *[None] * 4]
         assert trail[1]["by"] == "ann"
         assert (await http.get("/audit/bob/c1", headers=auditor)).json() == []
-        assert (await http.delete("/api/chat/c1", headers={"x-user": "ann"})).status_code == 204
+        assert (await http.delete("/api/chat/c1", headers=signed_in())).status_code == 204
         assert (await http.get("/audit/ann/c1", headers=auditor)).json() == trail
     await example.bridge.aclose()
 
@@ -103,7 +108,7 @@ async def test_the_example_browser_tools_get_their_outputs() -> None:
     example = load(EXAMPLES[5])
     put_scripted_model(example.bridge, [call("get_location")], "In Oslo.")
 
-    client = ChatClient(example.app, headers={"x-user": "ann"})
+    client = ChatClient(example.app, headers=signed_in())
     freed = await client.approve(await client.send("Where am I?"))
     assert (await client.output(freed, {"latitude": "north"})).status == 422
     assert (await client.output(freed, {"latitude": 59.9, "longitude": 10.7})).text == "In Oslo."
@@ -117,13 +122,21 @@ def test_every_example_is_tested_here() -> None:
     assert [path.name[:2] for path in EXAMPLES] == ["01", "02", "03", "04", "05", "06", "07", "08"]
 
 
-async def test_the_code_of_the_readme_serves_a_turn() -> None:
-    blocks = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), re.S)
-    assert len(blocks) == 1
-    names: dict[str, Any] = {"root_agent": LlmAgent(name="helper", model=ScriptedModel(["Hello."]))}
-    exec(blocks[0], names)
-
-    assert (await ChatClient(names["app"], headers={"x-user": "ann"}).send("hi")).text == "Hello."
+async def test_the_server_of_the_readme_takes_nobodys_word_for_who_they_are() -> None:
+    """What its page does with it, tests/browser/documents.test.ts shows."""
+    readme = run_page(ROOT / "README.md")
+    put_scripted_model(readme["bridge"], "Hello.")
+    transport = httpx.ASGITransport(readme["app"])
+    said = {"id": "m1", "role": "user", "parts": [{"type": "text", "text": "hi"}]}
+    async with httpx.AsyncClient(transport=transport, base_url="http://localhost:8000") as ann:
+        assert (await ann.post("/api/chat", json={"id": "c1", "messages": [said]})).status_code == 200
+        assert (await ann.get("/api/chat/c1/messages")).status_code == 200
+        [(name, value)] = ann.cookies.items()
+    for cookie in (None, f"{name}={value[:-1]}", f"{name}={value}x", "user=ann"):
+        headers = {"x-user": "ann", **({"cookie": cookie} if cookie else {})}
+        async with httpx.AsyncClient(transport=transport, base_url="http://localhost:8000", headers=headers) as bob:
+            assert (await bob.get("/api/chat/c1/messages")).status_code == 404
+    await readme["bridge"].aclose()
 
 
 async def test_the_live_example_asks_before_it_sends_money() -> None:

@@ -9,26 +9,33 @@ from adk_stream_protocol import ChatBridge
 def test_the_public_names_are_these() -> None:
     assert sorted(adk_stream_protocol.__all__) == [
         "ApprovalPolicy",
+        "ApprovalRequest",
         "AuditEntry",
         "BridgeError",
+        "Chain",
         "ChatBridge",
         "ChatKey",
         "ConfigurationError",
         "Limits",
+        "Link",
         "MalformedRequest",
         "NoUser",
+        "Nobody",
         "NotFound",
+        "Owner",
         "Prepared",
         "Refusal",
         "Restarting",
         "RunActive",
         "Store",
         "StoreUnavailable",
+        "WaitingCall",
         "__version__",
+        "call_ref",
         "client_tool",
         "idempotency_key",
     ]
-    assert len(adk_stream_protocol.__all__) <= 20
+    assert len(adk_stream_protocol.__all__) <= 30
     for name in adk_stream_protocol.__all__:
         assert hasattr(adk_stream_protocol, name)
 
@@ -49,7 +56,9 @@ def test_the_methods_of_a_bridge_are_these() -> None:
         "chats": ["user_id"],
         "stop": ["user_id", "chat_id"],
         "delete": ["user_id", "chat_id"],
-        "audit": ["user_id", "chat_id"],
+        "audit": ["user_id", "chat_id", "tool", "since", "until"],
+        "complete_call": ["ref", "output", "error", "final"],
+        "complete_auth": ["user_id", "callback_url", "request_id", "api_key"],
         "recover": [],
         "drain": [],
         "aclose": [],
@@ -70,13 +79,17 @@ def test_the_options_of_a_bridge_are_these() -> None:
         "run_config",
         "store",
         "approvals",
+        "groups",
+        "on_waiting",
         "sdk_version",
         "approval_style",
+        "live_while_waiting",
         "prepare",
         "limits",
         "allowed_origins",
         "allowed_headers",
         "allowed_hosts",
+        "direct_text",
     ]
     required = [name for name, option in options.items() if option.default is inspect.Parameter.empty]
     assert required == ["agent", "user_id"]

@@ -1,5 +1,7 @@
 """What is in the packages that are published. The page is not in git, which builders go by."""
 
+import json
+import re
 import shutil
 import subprocess
 import sys
@@ -8,6 +10,8 @@ import zipfile
 from pathlib import Path
 
 import pytest
+
+import adk_stream_protocol
 
 ROOT = Path(__file__).parent.parent
 PAGE = "adk_stream_protocol/demo/page"
@@ -66,3 +70,19 @@ def test_the_wheel_has_the_package_the_licence_and_the_command_and_nothing_else(
     assert {"adk_stream_protocol/py.typed", "adk_stream_protocol/demo/web_page.py"} <= set(names)
     assert [name for name in names if name.endswith(".dist-info/licenses/LICENSE")]
     assert {name.split("/")[0].partition("-")[0] for name in names} == {"adk_stream_protocol"}
+
+
+def test_both_archives_pass_the_checks_of_package_indexes(checkout: Path, tmp_path: Path) -> None:
+    built = [str(build(target, checkout, tmp_path / target)) for target in ("sdist", "wheel")]
+    for check in (["twine", "check", "--strict", *built], ["check_wheel_contents", built[1]]):
+        checked = subprocess.run([sys.executable, "-m", *check], cwd=tmp_path, capture_output=True, text=True)
+        assert checked.returncode == 0, checked.stdout + checked.stderr
+
+
+def test_both_packages_have_the_version_that_the_changelog_begins_with() -> None:
+    version = adk_stream_protocol.__version__
+    for file in ("client/package.json", "client/package-lock.json"):
+        assert json.loads((ROOT / file).read_text())["version"] == version, file
+    newest = re.search(r"^## (\S+)", (ROOT / "CHANGELOG.md").read_text(), re.MULTILINE)
+    assert newest is not None
+    assert newest[1] == version

@@ -1,13 +1,14 @@
 """The page with other agents than the demo's, each below a path of its own: `python agents.py PORT`.
 
-/hurry/   the demo, with two seconds for a decision
-/parrot/  an agent that says and does what it is told, so that a test has every kind of part on the page
+/hurry/     the demo, with two seconds for a decision
+/treasury/  transfers that `max` and then `eva` decide, and may change
+/parrot/    an agent that says and does what it is told, so that a test has every kind of part on the page
 """
 
 import base64
 import json
 import sys
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Mapping
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -24,11 +25,12 @@ from starlette.applications import Starlette
 from starlette.responses import PlainTextResponse
 from starlette.routing import Mount, Route
 
-from adk_stream_protocol import ApprovalPolicy, ChatBridge
+from adk_stream_protocol import ApprovalPolicy, Chain, ChatBridge, Link, Owner
 from adk_stream_protocol.demo.agent import build_app, demo_run_config
 from adk_stream_protocol.demo.identity import LoopbackIdentity
 from adk_stream_protocol.demo.offline_model import OfflineModel
-from adk_stream_protocol.demo.server import build_server
+from adk_stream_protocol.demo.policy import PEOPLE
+from adk_stream_protocol.demo.server import build_server, build_server_of_several
 from adk_stream_protocol.demo.tools import process_payment
 from adk_stream_protocol.testing import ScriptedLiveModel, ScriptedModel, call, text, thought
 
@@ -57,6 +59,9 @@ class Parrot(ScriptedLiveModel):
                 return [call("read_calendar")]
             case ["order"]:
                 return [call("order", item=words.split(maxsplit=1)[1])]
+            case ["transfer"]:
+                _, amount, recipient = words.split(maxsplit=2)
+                return [call("transfer", amount=int(amount), recipient=recipient)]
             case ["book"]:
                 return [call("book_seat")]
             case ["hand"]:
@@ -105,6 +110,41 @@ def order(item: str, tool_context: ToolContext) -> dict[str, str]:
     return {"ordered": item}
 
 
+def transfer(amount: int, recipient: str, tool_context: ToolContext) -> dict[str, Any]:
+    """Transfer money, as much as was agreed."""
+    confirmation = tool_context.tool_confirmation
+    agreed = confirmation.payload["amount"] if confirmation and confirmation.payload else amount
+    return {"transferred": agreed, "recipient": recipient}
+
+
+def treasury(identity: LoopbackIdentity) -> ChatBridge:
+    def card(arguments: Mapping[str, Any]) -> Any:
+        return {
+            "title": "Transfer",
+            "icon": "money",
+            "colour": "rebeccapurple",
+            "severity": "high",
+            "fields": [
+                {"label": "Amount", "value": arguments["amount"], "format": "money"},
+                {"label": "Due", "value": "2026-12-24T18:00:00Z", "format": "date"},
+                {"label": "Account", "value": "DE02 1203 0000 0000 2020 51", "format": "code"},
+                {"label": "Recipient", "value": arguments["recipient"], "format": "text"},
+            ],
+            "link": "https://bank.example/transfers/4711",
+        }
+
+    less = {"type": "object", "properties": {"amount": {"type": "integer", "maximum": 1000}}, "required": ["amount"]}
+    chain = Chain([Link(["max"]), Link(["eva"])])
+    policy = ApprovalPolicy(
+        decide=lambda request: Owner if request.arguments["recipient"] == "me" else chain,
+        cards={"transfer": card},
+        edits={"transfer": less},
+        hints={"transfer": "This leaves the house."},
+    )
+    agent = LlmAgent(name="treasurer", model=Parrot(), tools=[FunctionTool(transfer, require_confirmation=True)])
+    return ChatBridge(agent, user_id=identity, approvals=policy)
+
+
 class Librarian(ScriptedModel):
     model: str = "librarian"
 
@@ -131,16 +171,22 @@ def hurried_demo(identity: LoopbackIdentity) -> ChatBridge:
 
 
 def build() -> Starlette:
-    identity = LoopbackIdentity()
-    bridges = {"/hurry": hurried_demo(identity), "/parrot": ChatBridge(parrot(), user_id=identity)}
+    identity = LoopbackIdentity(people=PEOPLE)
+    bridges = {
+        "/hurry": hurried_demo(identity),
+        "/parrot": ChatBridge(parrot(), user_id=identity),
+        "/treasury": treasury(identity),
+    }
+    several = {"hurry": hurried_demo(identity), "parrot": ChatBridge(parrot(), user_id=identity)}
 
     @asynccontextmanager
     async def lifespan(_: Starlette) -> AsyncGenerator[None]:
         yield
-        for bridge in bridges.values():
+        for bridge in (*bridges.values(), *several.values()):
             await bridge.aclose()
 
     mounts = [Mount(path, build_server(bridge, identity, loopback_only=True)) for path, bridge in bridges.items()]
+    mounts.append(Mount("/several", build_server_of_several(several, identity, loopback_only=True)))
     return Starlette(routes=[Route("/", lambda _: PlainTextResponse("ready")), *mounts], lifespan=lifespan)
 
 

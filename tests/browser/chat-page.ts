@@ -38,6 +38,17 @@ export class ChatPage {
     return this.log.getByRole("button", { name: /^Deny /, disabled: false });
   }
 
+  /** One entry of the inbox, by words in it. */
+  entry(words: string | RegExp): Locator {
+    const has = this.page.getByRole("heading", { level: 2 });
+    return this.page.getByRole("main", { name: "Inbox" }).getByRole("listitem").filter({ has, hasText: words });
+  }
+
+  async openInbox(): Promise<void> {
+    await this.page.getByRole("link", { name: /^Inbox/ }).click();
+    await this.page.getByRole("heading", { level: 1, name: "Inbox" }).waitFor();
+  }
+
   button(name: string | RegExp): Locator {
     return this.page.getByRole("button", { name, exact: typeof name === "string" });
   }

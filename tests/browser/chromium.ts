@@ -28,9 +28,9 @@ const ARGS = [
   `--use-file-for-fake-audio-capture=${SPEECH}`,
 ];
 
-export async function launch(): Promise<Browser> {
+export async function launch(...args: string[]): Promise<Browser> {
   const { executablePath, env } = await prepare();
-  return chromium.launch({ executablePath, env: { ...process.env, ...env }, args: ARGS });
+  return chromium.launch({ executablePath, env: { ...process.env, ...env }, args: [...ARGS, ...args] });
 }
 
 /** Unpacks what has to be unpacked, once for all runs. */

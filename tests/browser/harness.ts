@@ -11,9 +11,11 @@ import { startProxy } from "./proxy.ts";
 export type Mode = "Chat" | "Live";
 export const MODES: Mode[] = ["Chat", "Live"];
 
+/** The demo, or an agent of `agents.py`. */
+type Agent = "demo" | "hurry" | "parrot" | "several" | "treasury";
+
 export interface Setting extends BrowserContextOptions {
-  /** Which server: the demo, or an agent of `agents.py`. */
-  agent?: "demo" | "hurry" | "parrot";
+  agent?: Agent;
   mode?: Mode;
   /** The connections to the server can be cut. */
   isCuttable?: boolean;
@@ -30,6 +32,8 @@ export interface Visit {
   cut(): () => void;
   /** Another tab of the same user; at the address of the first one if none is given. */
   openTab(url?: string): Promise<ChatPage>;
+  /** Another user, in a browser of his own: one of the people of the demo's policy. */
+  openAs(user: string): Promise<ChatPage>;
 }
 
 const TIMEOUT_MS = 15_000;
@@ -42,7 +46,8 @@ export function visit(name: string, setting: Setting, body: (visit: Visit) => Pr
   test(name, async () => {
     const { agent = "demo", mode = "Chat", isCuttable = false, mayComplain, ...options } = setting;
     browser ??= launch();
-    const context = await (await browser).newContext({
+    const launched = await browser;
+    const settings: BrowserContextOptions = {
       permissions: ["geolocation", "microphone", "clipboard-read", "clipboard-write"],
       geolocation: TOKYO,
       reducedMotion: "reduce",
@@ -50,40 +55,50 @@ export function visit(name: string, setting: Setting, body: (visit: Visit) => Pr
       timezoneId: "UTC",
       viewport: { width: 1440, height: 900 },
       ...options,
-    });
-    context.setDefaultTimeout(TIMEOUT_MS);
+    };
     const proxy = isCuttable ? await startProxy(addressOf(agent)) : undefined;
     const url = proxy?.url ?? addressOf(agent);
     const cut = () => {
       assert.ok(proxy, "not cuttable");
       return proxy.cut();
     };
-    const complaints = watch(context, new URL(url).host);
-    await context.addInitScript(listenToLoudspeaker);
-    const openTab = async (at: string) => {
+    const complaints: string[] = [];
+    const contexts: BrowserContext[] = [];
+    const newContext = async () => {
+      const context = await launched.newContext(settings);
+      contexts.push(context);
+      context.setDefaultTimeout(TIMEOUT_MS);
+      watch(context, new URL(url).host, complaints);
+      await context.addInitScript(listenToLoudspeaker);
+      return context;
+    };
+    const openTab = async (context: BrowserContext, at: string) => {
       const chat = new ChatPage(await context.newPage());
       await chat.page.goto(at);
       await chat.composer.waitFor();
       return chat;
     };
     try {
-      const chat = await openTab(url);
+      const context = await newContext();
+      const chat = await openTab(context, url);
       if (mode === "Live") await chat.switchTo("Live");
-      await body({ chat, context, url, cut, openTab: (at) => openTab(at ?? chat.page.url()) });
+      const openAs = async (user: string) => openTab(await newContext(), `${url}?user=${user}`);
+      await body({ chat, context, url, cut, openTab: (at) => openTab(context, at ?? chat.page.url()), openAs });
       const unexpected = complaints.filter((complaint) => !mayComplain?.test(complaint));
       assert.deepEqual(unexpected, [], "the browser complained");
     } catch (error) {
-      await Promise.all(context.pages().map((page, index) => keep(page, `${name} ${index}`)));
+      const pages = contexts.flatMap((context) => context.pages());
+      await Promise.all(pages.map((page, index) => keep(page, `${name} ${index}`)));
       if (complaints.length > 0 && error instanceof Error) error.message += `\nThe browser said: ${complaints.join("\n")}`;
       throw error;
     } finally {
-      await context.close();
+      await Promise.all(contexts.map((context) => context.close()));
       proxy?.stop();
     }
   });
 }
 
-export function addressOf(agent: "demo" | "hurry" | "parrot"): string {
+export function addressOf(agent: Agent): string {
   const { DEMO, AGENTS } = process.env;
   assert.ok(DEMO && AGENTS, "setup.ts starts the servers: npm test, or npm test -- one.test.ts");
   return agent === "demo" ? DEMO : `${AGENTS}/${agent}/`;
@@ -109,9 +124,8 @@ export async function endWhileLoading(page: Page): Promise<void> {
   });
 }
 
-/** Filled as the pages of the context go on. */
-function watch(context: BrowserContext, host: string): string[] {
-  const complaints: string[] = [];
+/** `complaints`: filled as the pages of the context go on. */
+function watch(context: BrowserContext, host: string, complaints: string[]): void {
   context.on("console", (message) => {
     if (["error", "warning", "assert"].includes(message.type())) complaints.push(`console: ${message.text()}`);
   });
@@ -132,7 +146,6 @@ function watch(context: BrowserContext, host: string): string[] {
       console.error(`CSP: ${event.violatedDirective} ${event.blockedURI}`),
     ),
   );
-  return complaints;
 }
 
 async function keep(page: Page, name: string): Promise<void> {

@@ -23,6 +23,11 @@ export function startAgents(): Promise<Server> {
   return start((port) => [join(BIN, "python"), join(import.meta.dirname, "agents.py"), String(port)]);
 }
 
+/** The application of a page of the docs, in a file of its own. */
+export function startDocumented(file: string): Promise<Server> {
+  return start((port) => [join(BIN, "python"), join(import.meta.dirname, "documented.py"), file, String(port)]);
+}
+
 async function start(command: (port: number) => string[]): Promise<Server> {
   const port = await freePort();
   const [program, ...args] = command(port);
@@ -53,7 +58,7 @@ async function stop(child: ChildProcess): Promise<void> {
   await once(child, "exit");
 }
 
-async function freePort(): Promise<number> {
+export async function freePort(): Promise<number> {
   const probe = createServer().listen(0, "127.0.0.1");
   await once(probe, "listening");
   const { port } = probe.address() as { port: number };

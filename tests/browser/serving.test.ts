@@ -1,5 +1,6 @@
 /** How the page comes to the browser. */
 import assert from "node:assert/strict";
+import { axeViolations } from "./axe.ts";
 import { addressOf, MODES, visit } from "./harness.ts";
 
 visit("the policy is strict, and is kept", { mayComplain: /script-src|CSP:/ }, async ({ chat, url }) => {
@@ -28,6 +29,26 @@ for (const mode of MODES) {
     await chat.page.reload();
     await chat.shows(/The weather in Tokyo is/);
     await chat.page.getByRole("navigation", { name: "Chats" }).getByText("What is the weather in Tokyo?").waitFor();
+  });
+}
+
+for (const mode of MODES) {
+  visit(`one of several agents is chosen, and each has its own chats, ${mode}`, { agent: "several" }, async ({ chat }) => {
+    const { page } = chat;
+    const choice = page.getByRole("combobox", { name: "Agent" });
+    const chats = page.getByRole("navigation", { name: "Chats" });
+    assert.equal(await choice.inputValue(), "hurry");
+    if (mode === "Live") await chat.switchTo("Live");
+    await chat.say("What is the weather in Tokyo?");
+    await chat.shows(/The weather in Tokyo is/);
+    await chats.getByText("What is the weather in Tokyo?").waitFor();
+    assert.deepEqual(await axeViolations(page), []);
+    await choice.selectOption("parrot");
+    await page.waitForURL(/\/several\/\?agent=parrot$/);
+    await page.getByText("Talk to parrot").waitFor();
+    await chats.getByText("Your chats will appear here.").waitFor();
+    await page.goBack();
+    await chat.shows(/The weather in Tokyo is/);
   });
 }
 

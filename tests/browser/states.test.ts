@@ -4,12 +4,13 @@ import { join } from "node:path";
 import type { Page } from "playwright-core";
 import { axeViolations } from "./axe.ts";
 import type { ChatPage } from "./chat-page.ts";
-import { visit, type Setting } from "./harness.ts";
+import { visit, type Setting, type Visit } from "./harness.ts";
 
 interface State extends Setting {
   name: string;
   sizes?: Size[];
-  reach(chat: ChatPage): Promise<void>;
+  /** May give the page of somebody else, which is looked at then. */
+  reach(chat: ChatPage, visit: Visit): Promise<ChatPage | void>;
 }
 
 const SIZES = { desktop: { width: 1440, height: 900 }, phone: { width: 375, height: 812 } };
@@ -111,6 +112,51 @@ const STATES: State[] = [
     },
   },
   {
+    name: "chain",
+    agent: "treasury",
+    async reach(chat, { openAs }) {
+      const recipient = `Kenji ${crypto.randomUUID().slice(0, 6)}`;
+      await chat.say(`transfer 900 ${recipient}`);
+      await chat.shows("waits for max");
+      await chat.isIdle();
+      const max = await openAs("max");
+      await max.openInbox();
+      await max.accept(recipient);
+      const card = chat.cards(recipient).first();
+      await card.getByText("waits for eva").waitFor();
+      await card.locator("summary").first().click();
+      await card.getByText("Audit trail").click();
+      await card.getByText("max approved (link 1)").waitFor();
+    },
+  },
+  {
+    name: "card",
+    agent: "treasury",
+    async reach(chat) {
+      await chat.say("transfer 900 me");
+      await chat.approve.first().waitFor();
+      await chat.isIdle();
+    },
+  },
+  {
+    name: "inbox",
+    agent: "treasury",
+    async reach(chat, { openAs }) {
+      const [first, second] = [`Mika ${crypto.randomUUID().slice(0, 6)}`, `Aki ${crypto.randomUUID().slice(0, 6)}`];
+      const max = await openAs("max");
+      await max.openInbox();
+      await chat.say(`transfer 900 ${first}`);
+      await chat.shows("waits for max");
+      await chat.isIdle();
+      await max.entry(first).waitFor();
+      await max.accept(first);
+      await max.entry(first).getByText(/Now it waits for eva/).waitFor();
+      await chat.say(`transfer 950 ${second}`);
+      await max.entry(second).getByRole("button", { name: "Propose changes" }).click();
+      return max;
+    },
+  },
+  {
     name: "live",
     mode: "Live",
     async reach(chat) {
@@ -133,8 +179,8 @@ const STATES: State[] = [
 const BOTH: Size[] = ["desktop", "phone"];
 
 for (const { name, reach, sizes = BOTH, ...setting } of STATES) {
-  visit(name, { ...setting, viewport: SIZES[sizes[0]!] }, async ({ chat }) => {
-    await reach(chat);
+  visit(name, { ...setting, viewport: SIZES[sizes[0]!] }, async (visited) => {
+    const chat = (await reach(visited.chat, visited)) ?? visited.chat;
     for (const size of sizes) {
       await chat.page.setViewportSize(SIZES[size]);
       for (const colorScheme of ["light", "dark"] as const) {

@@ -26,8 +26,8 @@ export interface Steps {
    * while the page does nothing.
    */
   waitPart: { waitPart: { type: string; state?: string; text?: string; unasked?: boolean } };
-  /** Waits until so many requests of the chat's have at least the beginning of an answer. */
-  waitAnswers: { waitAnswers: number };
+  /** Waits until so many requests of the chat's have at least the beginning of an answer; or `unasked`, as above. */
+  waitAnswers: { waitAnswers: number; unasked?: boolean };
 }
 
 export type Step = Steps[keyof Steps];
@@ -109,11 +109,11 @@ const STEPS: StepTable = {
     }, { unasked });
   },
 
-  waitAnswers(session, { waitAnswers }) {
+  waitAnswers(session, { waitAnswers, unasked }) {
     return session.untilShown(() => {
       const answered = session.recorder.requests.filter(({ response }) => response !== null);
       return answered.length >= waitAnswers;
-    });
+    }, { unasked });
   },
 };
 

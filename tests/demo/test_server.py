@@ -14,7 +14,7 @@ from fastapi import FastAPI
 
 from adk_stream_protocol import ChatBridge
 from adk_stream_protocol.demo.identity import COOKIE, HeaderIdentity, LoopbackIdentity
-from adk_stream_protocol.demo.server import PREFIX, build_server
+from adk_stream_protocol.demo.server import PREFIX, build_server, build_server_of_several
 from adk_stream_protocol.testing import ChatClient
 from support.apps import bridge_with, model_of
 
@@ -72,6 +72,19 @@ def test_the_curl_line_of_the_page_is_a_turn_that_works() -> None:
     answer = visit(app, lambda browser: browser.post(url, headers={name: value}, content=data))
     assert answer.status_code == 200
     assert '"delta":"Hello."' in answer.text
+
+
+def test_each_of_several_agents_answers_at_its_own_address() -> None:
+    identity = LoopbackIdentity()
+    bridges = {name: bridge_with(name, user_id=identity) for name in ("cook", "waiter")}
+    app = build_server_of_several(bridges, identity, loopback_only=True, page=NOT_BUILT)
+    turn = {"id": "c", "messages": [{"id": "m", "role": "user", "parts": [{"type": "text", "text": "Who are you?"}]}]}
+    for name in bridges:
+        answer = visit(app, lambda browser, url=f"/api/{name}/chat": browser.post(url, json=turn))
+        assert f'"delta":"{name}"' in answer.text
+    assert visit(app, lambda browser: browser.post("/api/chat", json=turn)).status_code == 404
+    assert visit(app, lambda browser: browser.get("/"), "http://cook.example").status_code == 400
+    assert "/api/cook/chat" in get_page(app).text
 
 
 def test_the_cookie_is_out_of_reach_of_scripts_and_of_other_sites() -> None:
@@ -134,6 +147,8 @@ def test_on_loopback_a_foreign_name_is_refused_for_page_and_chat(host: str) -> N
     app = server(bridge)
     page = get_page(app, host=host)
     assert page.status_code == 400
+    assert page.json()["error"]["code"] == "unknown-host"
+    assert "start adk-stream with --host and --user-header" in page.json()["error"]["message"]
     assert "set-cookie" not in page.headers
     turn = {"id": "c", "messages": [{"id": "m", "role": "user", "parts": [{"type": "text", "text": "hi"}]}]}
     chat = visit(app, lambda browser: browser.post(PREFIX, json=turn, headers={"host": host}))

@@ -12,12 +12,13 @@ from starlette.applications import Starlette
 from starlette.routing import Mount
 
 from adk_stream_protocol.demo.identity import COOKIE, LoopbackIdentity
-from adk_stream_protocol.demo.server import build_server
+from adk_stream_protocol.demo.server import build_server, build_server_of_several
 from adk_stream_protocol.demo.web_page import PAGE, content_security_policy, is_built
 from support.apps import bridge_with
 
 INDEX = """<!doctype html><html><head><meta name="adk-api" content="api/chat" />
-<meta name="adk-agent" content="" /><script type="module" src="./assets/index-1.js"></script></head></html>"""
+<meta name="adk-agent" content="" /><meta name="adk-agents" content="" /><meta name="adk-people" content="" />
+<script type="module" src="./assets/index-1.js"></script></head></html>"""
 
 
 @pytest.fixture
@@ -91,6 +92,33 @@ def test_the_page_is_told_the_agent_s_name_and_takes_it_for_text(page: Path) -> 
     text = ask(server(page, '"><script>alert(1)</script>'), "/").text
     assert '<meta name="adk-agent" content="&quot;&gt;&lt;script&gt;alert(1)&lt;/script&gt;" />' in text
     assert '<meta name="adk-api" content="api/chat" />' in text
+
+
+@pytest.mark.parametrize(
+    ("asked", "chosen"), [("", "cook"), ("?agent=waiter", "waiter"), ("?agent=cook", "cook"), ("?agent=%22", "cook")]
+)
+def test_of_several_agents_the_page_shows_the_one_that_is_asked_for(page: Path, asked: str, chosen: str) -> None:
+    identity = LoopbackIdentity()
+    bridges = {name: bridge_with("Hello.", user_id=identity) for name in ("cook", "waiter")}
+    text = ask(build_server_of_several(bridges, identity, loopback_only=True, page=page), f"/{asked}").text
+    assert f'<meta name="adk-api" content="api/{chosen}/chat" />' in text
+    assert f'<meta name="adk-agent" content="{chosen}" />' in text
+    assert '<meta name="adk-agents" content="[&quot;cook&quot;, &quot;waiter&quot;]" />' in text
+
+
+@pytest.mark.parametrize(
+    ("people", "told"), [({"max": "a manager"}, "{&quot;max&quot;: &quot;a manager&quot;}"), ({}, "")]
+)
+def test_the_page_lets_one_be_the_people_of_the_demo_and_nobody_else(
+    page: Path, people: dict[str, str], told: str
+) -> None:
+    identity = LoopbackIdentity(people=people)
+    app = build_server(bridge_with("Hello.", user_id=identity), identity, loopback_only=True, page=page)
+    assert f'<meta name="adk-people" content="{told}" />' in ask(app, "/").text
+
+
+def test_one_agent_is_no_choice(page: Path) -> None:
+    assert '<meta name="adk-agents" content="" />' in ask(server(page), "/?agent=cook").text
 
 
 def test_the_page_s_visitor_gets_the_cookie_once(page: Path) -> None:

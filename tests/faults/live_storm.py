@@ -13,7 +13,8 @@ from google.genai import types
 from websockets.exceptions import ConnectionClosedError
 
 from adk_stream_protocol import ApprovalPolicy, ChatBridge, Limits
-from adk_stream_protocol.protocol.call_record import ChatKey
+from adk_stream_protocol.adk.live.talking_on import LiveWhileWaiting, is_pending_answer
+from adk_stream_protocol.protocol.call_record import CallRecord, ChatKey
 from adk_stream_protocol.protocol.chunks import SdkVersion
 from adk_stream_protocol.store.memory import MemoryStore
 from faults.storm_bank import Bank
@@ -33,7 +34,7 @@ class Storm:
     | About | Attributes |
     |---|---|
     | chance | `_random`, `_numbers`, `happened`, `trail` |
-    | the server | `store`, `_sessions`, `_agent`, `_run_config`, `mind`, `bridges`, `_app` |
+    | the server | `store`, `_sessions`, `_agent`, `_run_config`, `_while_waiting`, `mind`, `bridges`, `_app` |
     | the user | `tabs`, `everything`, `asked`, `_version` |
     | what runs | `work`, `_bank` |
     """
@@ -51,6 +52,7 @@ class Storm:
         self._agent = self._bank.new_agent(self.mind, random.choice(["2.5", "3"]))
         modality = random.choice([types.Modality.TEXT, types.Modality.AUDIO])
         self._run_config = RunConfig(response_modalities=[modality])
+        self._while_waiting: LiveWhileWaiting = random.choice(["continue", "refuse"])
         self.bridges: list[ChatBridge] = []
         self._app: Any = None
         self._start_server()
@@ -71,6 +73,7 @@ class Storm:
             run_config=self._run_config,
             approvals=ApprovalPolicy(deadline_s=DEADLINE_S),
             limits=LIMITS,
+            live_while_waiting=self._while_waiting,
         )
         self.bridges.append(bridge)
         self._app = app_of(bridge)
@@ -129,6 +132,8 @@ class Storm:
     async def say(self) -> None:
         if (tab := self.tab()) is not None:
             self._count("words")
+            if self._while_waiting == "continue" and await self._pending():
+                self._count("words while a call waits")
             number = next(self._numbers)
             tab.send({"id": f"u{number}", "role": "user", "parts": [{"type": "text", "text": f"Pay {number}"}]})
 
@@ -219,13 +224,14 @@ class Storm:
 
     async def delete(self) -> None:
         self._count("deletion")
+        self.mind.repeats = False
         self.start_request("DELETE", f"/{CHAT_ID}")
 
     async def withdraw(self) -> None:
         """The model takes back one of its calls, perhaps one that has run."""
         if (session := self.mind.session) is not None and self.mind.calls:
             self._count("withdrawal")
-            await session.cancel(self._random.choice(self.mind.calls[-3:]))
+            await self.mind.take_back(session)
 
     async def lose_connection(self) -> None:
         if (session := self.mind.session) is not None:
@@ -255,6 +261,9 @@ class Storm:
             await asyncio.sleep(SETTLED_S)
         await self.check_nobody_is_left_in_the_dark()
 
+    async def _pending(self) -> list[CallRecord]:
+        return [found for found in (await self.store.read(CHAT)).records if found.state == "pending"]
+
     async def _movement(self) -> tuple[int, int, int]:
         """How much has happened."""
         frames = sum(len(tab.client.everything) for tab in self.everything)
@@ -267,7 +276,7 @@ class Storm:
         assert not still_open, f"frozen: streams are open, and neither a model nor a tool is at work: {still_open}"
         assert [tab.client.close_code for tab in connected] == [None] * len(connected)
         assert sum(tab.owns_voice for tab in connected) <= 1, "two tabs think that they own the voice"
-        pending = [found for found in (await self.store.read(CHAT)).records if found.state == "pending"]
+        pending = await self._pending()
         for tab in self.everything:
             tab.look_for_questions(self.asked)
         history = await self.request("GET", f"/{CHAT_ID}/messages")
@@ -295,8 +304,23 @@ class Storm:
         withdrawn = {call_id for call_id, state in states.items() if state == "withdrawn"}
         assert not withdrawn & paid.keys()
         self.happened.update({"call withdrawn": len(withdrawn), "payment": len(paid)})
+        self.check_what_the_model_was_told()
         for tab in self.everything:
             self.happened.update(f"error: {frame['code']}" for frame in tab.own("error"))
+
+    def check_what_the_model_was_told(self) -> None:
+        """That a call waits: at most once, and before its result."""
+        for session in self.mind.sessions:
+            told: dict[str | None, list[bool]] = {}
+            for content in (content for received in session.received for content in received.contents):
+                is_pending = is_pending_answer(content)
+                self.happened["told that a call waits"] += is_pending
+                for part in content.parts or ():
+                    if part.function_response is not None and content.role == "user":
+                        told.setdefault(part.function_response.id, []).append(is_pending)
+            once = {call_id: answers for call_id, answers in told.items() if call_id not in self.mind.repeated}
+            wrong = {call_id: answers for call_id, answers in once.items() if True in answers[1:]}
+            assert not wrong, f"the model is told of a call that does not wait any more: {wrong}"
 
     async def check_model_is_there(self) -> None:
         """Whatever has happened, the user can go on."""

@@ -25,6 +25,11 @@ class Mind:
         """Every connection, the newest last."""
         self.calls: list[str] = []
         """The ids of all calls that were made in live mode."""
+        self.withdrawn: set[str] = set()
+        self.repeated: set[str] = set()
+        """Ids that it has given to several calls."""
+        self.repeats = True
+        """It may do so. In a chat that was deleted and begun again the books could not tell them apart."""
         self.is_plain = False
         """From now on it only says that it is there."""
         self._random = random
@@ -38,6 +43,10 @@ class Mind:
 
     def call(self, name: str, **arguments: Any) -> types.Part:
         call_id = f"call-{next(self._numbers)}"  # numbered: a seed gives the same storm again
+        if self.repeats and self.calls and self._random.random() < 0.03:
+            self.happened["model: repeats an id"] += 1
+            call_id = self._random.choice(self.calls[-3:])
+            self.repeated.add(call_id)
         return types.Part(function_call=types.FunctionCall(id=call_id, name=name, args=arguments))
 
     def reply(self, agent: str, request: LlmRequest) -> Said:
@@ -56,11 +65,27 @@ class Mind:
             if self._random.random() < 0.2:
                 self.happened["tool beside the conversation"] += name.endswith("beside")
                 calls.insert(self._random.randrange(len(calls) + 1), self.call(name))
+        if self._random.random() < 0.03:
+            self.happened["model: calls what is not there"] += 1
+            calls.append(self.call("fly"))
         return calls or "Hello there, what can I do?"
+
+    async def take_back(self, session: LiveSession) -> None:
+        """One of its calls, perhaps one that has run. Gemini does that when it is interrupted."""
+        call_id = self._random.choice(self.calls[-3:])
+        self.withdrawn.add(call_id)
+        await session.cancel(call_id)
+        if self._random.random() < 0.5:
+            await session.interrupted()
+            await session.turn_complete()
 
     def listens_to(self) -> bool:
         """Whether a frame of voice is the end of something that was said."""
         return self._random.random() < 0.5
+
+    def talks_on(self) -> bool:
+        """Whether it says something when it is told that a call waits."""
+        return not self.is_plain and self._random.random() < 0.2
 
     async def take_turn(self, session: LiveSession, said: Said) -> list[types.FunctionCall]:
         """Says it, in one of the ways of live models. Gives the calls that the model waits for."""
@@ -109,11 +134,12 @@ class StormModel(ScriptedLiveModel):
         mind.sessions.append(session)
         waiting: set[str | None] = set()
         while (received := await session.expect()).kind != "close":
-            waiting -= {response.id for response in received.responses}
+            waiting -= {response.id for response in received.final_responses} | mind.withdrawn
             is_heard = received.kind == "audio" and mind.listens_to()
             if is_heard:
                 mind.happened["utterance"] += 1
                 await session.input_transcript("Pay, please", finished=True)
-            if is_heard or (received.asks_for_reply and not (waiting and received.kind == "response")):
+            talks_on = bool(received.responses) and not received.final_responses and mind.talks_on()
+            if talks_on or is_heard or (received.asks_for_reply and not (waiting and received.kind == "response")):
                 known = session.request.model_copy(update={"contents": list(session.contents)})
                 waiting |= {call.id for call in await mind.take_turn(session, self.next_reply(known))}

@@ -24,7 +24,7 @@ from support.evidence import World
 from support.tool_log import ToolLog
 from support.truth import disagreements
 
-PATIENCE_S = 60
+PATIENCE_S = 300  # the databases of a busy machine take their time
 LAST_WORDS = "And?"
 BROWSER_TOOLS = frozenset({"play", "locate"})
 ACTIONS = {

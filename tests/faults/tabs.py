@@ -1,15 +1,16 @@
 """Browser tabs on one chat. They keep its messages as `useChat` does, and note all that they say and are told."""
 
+import asyncio
 import copy
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from google.adk.sessions import BaseSessionService
 from starlette.types import ASGIApp
 
-from adk_stream_protocol.protocol.call_record import ChatKey
+from adk_stream_protocol.protocol.call_record import CallKey, ChatKey
 from adk_stream_protocol.store.base import Store
 from adk_stream_protocol.testing import Answer
 from security.bank import Part, answer_body, approval_of, confirmation_of, output_of
@@ -59,6 +60,10 @@ def chunks_of(body: bytes) -> list[dict[str, Any]]:
     return [json.loads(line) for line in lines if line != "[DONE]"]
 
 
+_LOOKS = 200
+_AT_WORK = ("claimed", "started")
+
+
 @dataclass
 class Seen:
     """The evidence of all tabs of one chat, and where to find the rest of it."""
@@ -77,8 +82,20 @@ class Seen:
             "said": list(self.said),
             "was_stopped": self.was_stopped,
         }
-        known["runs"] = self.log.runs(self.chat.chat_id)
-        return await look(app, self.store, self.sessions, self.chat, **{**known, **more})
+        looks_left = _LOOKS
+        while True:
+            before = await self._moves()
+            world = await look(app, self.store, self.sessions, self.chat, **{**known, **more})
+            runs = self.log.runs(self.chat.chat_id)
+            looks_left -= 1
+            is_quiet = not any(record.state in _AT_WORK for record in world.records)
+            if looks_left == 0 or (is_quiet and before == await self._moves()):
+                return replace(world, runs=runs)
+            await asyncio.sleep(0.01)
+
+    async def _moves(self) -> list[tuple[CallKey, int]]:
+        """On a slow machine a worker may look for lost runs while somebody looks at all this."""
+        return [(record.call, record.version) for record in (await self.store.read(self.chat)).records]
 
 
 class Tab:

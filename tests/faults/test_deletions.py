@@ -2,7 +2,6 @@
 left of it, the audit trail, tells what happened."""
 
 import asyncio
-from collections import Counter
 from dataclasses import replace
 from random import Random
 from typing import Any
@@ -13,9 +12,9 @@ from google.adk.sessions import InMemorySessionService
 
 from adk_stream_protocol.store.memory import MemoryStore
 from faults.paying_chat import PayingChat
+from faults.seeds import play_seeds
 from faults.tabs import Tab
 from faults.unsteady import some_turns, unsteady
-from support import virtual_time
 from support.apps import app_of, figure
 from support.truth import disagreements
 
@@ -54,16 +53,7 @@ async def delete_once(seed: int) -> tuple[str, list[str]]:
 
 @pytest.mark.figures
 def test_a_deletion_at_any_moment_leaves_a_true_trail(capsys: pytest.CaptureFixture[str]) -> None:
-    async def in_time(seed: int) -> tuple[str, list[str]]:
-        async with asyncio.timeout(LONGER_THAN_ANY_DELETION_S):
-            return await delete_once(seed)
-
-    states, wrong = Counter[str](), dict[int, list[str]]()
-    for seed in range(figure(DELETIONS)):
-        state, found = virtual_time.run(in_time(seed))
-        states[state] += 1
-        if found:
-            wrong[seed] = found
+    states, wrong = play_seeds(figure(DELETIONS), delete_once, LONGER_THAN_ANY_DELETION_S)
     with capsys.disabled():
         print(f"\n{states.total()} deletions: trails end with {dict(states)}")
     assert not wrong, f"{len(wrong)} of {states.total()} deletions, by seed: {wrong}"

@@ -17,6 +17,7 @@ from faults.fuzzing import ODD_VALUES, RAW_VALUES, garble, mutate, random_json
 from support import virtual_time
 from support.apps import figure
 from support.live_client import LiveClient
+from support.older_client import OlderClient, is_one_stream, older_socket
 from transports.live_apps import answers_for_ever, live_app, ping
 
 FRAMES = 10_000
@@ -179,6 +180,7 @@ def test_ten_thousand_frames_do_no_harm(caplog: pytest.LogCaptureFixture, capsys
         random, takes_binary = Random(seed), seed % 2 == 0
         async with live_app(answers_for_ever, tools=(client_tool(locate),), limits=limits) as live:
             async with live.socket(speaks=takes_binary) as client:
+                await ping(client)  # the first frame decides which frames a socket speaks
                 fuzzing = Fuzzing(client, takes_binary=takes_binary)
                 for number in range(on_each_socket):
                     frame = fuzzed(random, number)
@@ -201,3 +203,103 @@ def test_ten_thousand_frames_do_no_harm(caplog: pytest.LogCaptureFixture, capsys
     assert [record.getMessage() for record in ours if record.levelno >= logging.WARNING or record.exc_info] == []
     with capsys.disabled():
         print(f"\n{outcomes.total()} frames: {dict(outcomes)}", end=" ")
+
+
+# -- the older frames -------------------------------------------------------------------------------------------------
+
+OLDER_TYPES = ["message", "message", "message", "tool_result", "tool-result", "ping"]
+
+
+def older_frame(random: Random) -> dict[str, Any]:
+    kind = random.choice(OLDER_TYPES)
+    fields: dict[str, Any]
+    match kind:
+        case "message":
+            said = message(random)
+            if random.random() < 0.3:
+                said["content"] = random.choice([said.pop("parts"), "Hello"])
+            fields = {"messages": [said], "id": random.choice(CHATS), "messageId": "m1"}
+        case "ping":
+            fields = {"timestamp": random.choice([1, 1.5, None, "now"])}
+        case _:
+            fields = {"toolCallId": random.choice(["call-1", "", "adk-1", 7]), "result": random.choice(ODD_VALUES)}
+    head = {"type": kind, "version": random.choice(["1.0", "1.0", "1.0", "1.0", "2.0", 1])}
+    return {**head, "data": fields} if random.random() < 0.5 else {**head, **fields}
+
+
+def fuzzed_older(random: Random, number: int) -> str | bytes:
+    frame = older_frame(random)
+    match random.randrange(8):
+        case 0 | 1 | 2:
+            return json.dumps(frame, ensure_ascii=random.random() < 0.5)
+        case 3 | 4:
+            return json.dumps(mutate(frame, random), ensure_ascii=random.random() < 0.5)
+        case 5:
+            return garble(json.dumps(frame), random)
+        case 6:
+            return json.dumps({**frame, random.choice(list(frame)): "HERE"}).replace(
+                '"HERE"', random.choice(RAW_VALUES)
+            )
+        case _:
+            return fuzzed(random, number)
+
+
+async def throw_older(client: OlderClient, frame: str | bytes) -> str:
+    """Gives the code of its refusal, or what else came of it."""
+    seen = len(client.texts)
+    client.send_frame(frame)
+    await asyncio.sleep(SETTLED_S)
+    came = client.texts[seen:]
+    pongs = [text for text in came if not text.startswith("data: ")]
+    types = client.types[len(client.types) - (len(came) - len(pongs)) :]
+    if "error" in types:
+        (refusal,) = [chunk for chunk in client.chunks[-len(types) :] if chunk["type"] == "error"]
+        assert types == ["error", "[DONE]"]
+        assert set(refusal) == {"type", "errorText", "code"}
+        assert refusal["code"] in CODES
+        return refusal["code"]
+    if pongs:
+        (pong,) = pongs
+        assert json.loads(pong)["type"] == "pong"
+        assert not types
+        return "pong"
+    assert is_one_stream(types)
+    return "told"
+
+
+@pytest.mark.figures
+def test_frames_of_the_notes_do_no_harm_either(
+    caplog: pytest.LogCaptureFixture, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Each gets one refusal, one answer or one stream from its start to its end."""
+    caplog.set_level(logging.INFO)
+    outcomes: Counter[str] = Counter()
+    limits = Limits(max_frames_per_s=10**6, max_audio_frames_per_s=10**6)
+    on_each_socket = 250
+
+    async def scenario(seed: int) -> None:
+        random = Random(seed)
+        app = live_app(answers_for_ever, tools=(client_tool(locate),), limits=limits)
+        chat = random.choice(["chat-1", None])
+        async with app as live, older_socket(live.app, chat=chat) as client:
+            assert await throw_older(client, '{"type": "ping", "version": "1.0"}') == "pong"
+            for number in range(on_each_socket):
+                frame = fuzzed_older(random, number)
+                try:
+                    outcomes[await throw_older(client, frame)] += 1
+                except BaseException as error:
+                    error.add_note(f"seed {seed}, frame {number}: {frame[:300]!r}")
+                    raise
+            assert client.close_code is None
+            client.write("Are you there?")
+            await asyncio.sleep(SETTLED_S)
+            assert client.types[-1] == "[DONE]"
+            assert client.text.endswith("Yes.")
+
+    for seed in range(figure(FRAMES) // on_each_socket):
+        virtual_time.run(scenario(seed))
+    assert min(outcomes["malformed"], outcomes["told"], outcomes["pong"]) > figure(FRAMES) // 50
+    ours = [record for record in caplog.records if record.name.startswith(("adk_stream_protocol", "asyncio"))]
+    assert [record.getMessage() for record in ours if record.levelno >= logging.WARNING or record.exc_info] == []
+    with capsys.disabled():
+        print(f"\n{outcomes.total()} older frames: {dict(outcomes)}", end=" ")

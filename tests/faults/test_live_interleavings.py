@@ -15,7 +15,8 @@ HAPPENED_OFTEN = [
     "words", "decision over the socket", "decision over HTTP", "lost socket", "detach", "abort", "stop", "payment",
     "interrupt in an answer", "model: interrupted", "model: interrupted and calls", "model: empty turn",
     "utterance", "voice", "voice of a second tab", "model: speaks", "lost connection", "GoAway", "deletion", "restart",
-    "transfer", "tool beside the conversation", "call withdrawn",
+    "transfer", "tool beside the conversation", "call withdrawn", "words while a call waits", "told that a call waits",
+    "model: repeats an id", "model: calls what is not there",
 ]  # fmt: skip
 
 
@@ -30,6 +31,18 @@ async def interleaving(seed: int, happened: Counter[str]) -> None:
     except BaseException as error:
         error.add_note(f"seed {seed}: {storm.trail}")
         raise
+
+
+FAILED_ONCE = {
+    "a call of a tool that is not there hid the card beside it": 3195819,
+    "an answer waited for the lease of a live session that had begun meanwhile": 7023634,
+    "failed before the table had a row for it": 4037,
+}
+
+
+@pytest.mark.parametrize("what", FAILED_ONCE)
+def test_what_has_failed_once_does_not_fail_again(what: str) -> None:
+    run(interleaving(FAILED_ONCE[what], Counter()))
 
 
 @pytest.mark.figures

@@ -26,9 +26,9 @@ DATABASES = {"sqlite": sqlite_url} | ({"postgresql": postgres_url} if FULL_SIZE 
 
 
 @asynccontextmanager
-async def deployed(database: str, folder: Path) -> AsyncGenerator[Deploy]:
+async def deployed(database: str, folder: Path, kind: str) -> AsyncGenerator[Deploy]:
     with DATABASES[database]() as url:
-        deployment = Deployment("uvicorn 1", url, folder, payment_s=0)
+        deployment = Deployment(kind, url, folder, payment_s=0)
         store = open_store(url)
         async with deployment.running(), deployment.app.http, DatabaseSessionService(url) as sessions:
             yield Deploy(deployment, Seen(ChatKey("bank", "ann", "c1"), store, sessions, deployment.log))
@@ -67,12 +67,18 @@ ENDS = {"kill -9": die, "kill -TERM": leave}
 DOORS = {"http": answer_over_http, "socket": answer_over_the_socket}
 
 
+KINDS = ["uvicorn 1", "uvicorn 1, talking on"]
+
+
 @pytest.mark.figures
 @pytest.mark.parametrize("database", DATABASES)
 @pytest.mark.parametrize("end", ENDS)
 @pytest.mark.parametrize("door", DOORS)
-async def test_a_live_approval_outlives_its_server(database: str, end: str, door: str, tmp_path: Path) -> None:
-    async with deployed(database, tmp_path) as at:
+@pytest.mark.parametrize("kind", KINDS)
+async def test_a_live_approval_outlives_its_server(
+    database: str, end: str, door: str, kind: str, tmp_path: Path
+) -> None:
+    async with deployed(database, tmp_path, kind) as at:
         async with asked_live(at) as (live, part):
             await ENDS[end](at, live)
         await at.server.start()

@@ -1,7 +1,6 @@
 """Stop at any moment of an approved payment: the person, the model and the record know the same of it."""
 
 import asyncio
-from collections import Counter
 from random import Random
 from typing import Any
 
@@ -10,8 +9,8 @@ from google.adk.sessions import InMemorySessionService
 
 from adk_stream_protocol.store.memory import MemoryStore
 from faults.paying_chat import PayingChat, UsersPlugin
+from faults.seeds import play_seeds
 from faults.unsteady import some_turns, unsteady
-from support import virtual_time
 from support.apps import figure
 from support.truth import disagreements
 
@@ -62,16 +61,7 @@ async def stop_once(seed: int) -> tuple[str, list[str]]:
 
 @pytest.mark.figures
 def test_a_stop_at_any_moment_leaves_one_truth(capsys: pytest.CaptureFixture[str]) -> None:
-    async def in_time(seed: int) -> tuple[str, list[str]]:
-        async with asyncio.timeout(LONGER_THAN_ANY_STOP_S):
-            return await stop_once(seed)
-
-    states, wrong = Counter[str](), dict[int, list[str]]()
-    for seed in range(figure(STOPS)):
-        state, found = virtual_time.run(in_time(seed))
-        states[state] += 1
-        if found:
-            wrong[seed] = found
+    states, wrong = play_seeds(figure(STOPS), stop_once, LONGER_THAN_ANY_STOP_S)
     with capsys.disabled():
         print(f"\n{states.total()} stops: payments {dict(states)}")
     assert not wrong, f"{len(wrong)} of {states.total()} stops, by seed: {wrong}"

@@ -13,6 +13,7 @@ from adk_stream_protocol.demo.offline_model import OfflineModel
 from adk_stream_protocol.testing import Answer, ChatClient
 from protocol.segment_checker import check_segment
 from support.apps import app_of, user_of
+from support.live_client import live_socket
 
 pytestmark = pytest.mark.skipif(
     isinstance(build_agent().model, OfflineModel),
@@ -90,3 +91,22 @@ def test_a_payment_ends_the_turn_with_a_request_for_approval() -> None:
     assert request["toolCallId"] == called["toolCallId"]
     assert answer.of_type("tool-output-available") == []
     assert answer.chunks[-1]["finishReason"] == "tool-calls"
+
+
+def test_a_live_conversation_goes_on_while_a_payment_waits() -> None:
+    async def talk() -> tuple[Answer, Answer, Answer]:
+        agent = build_agent().clone(update={"model": "gemini-2.5-flash-native-audio-latest"})
+        bridge = ChatBridge(agent, user_id=user_of, live_while_waiting="continue")
+        try:
+            async with live_socket(app_of(bridge)) as client:
+                asked = await client.say("Send 50 dollars to Hanako")
+                answered = await client.say("Meanwhile: what is the capital of France?")
+                return asked, answered, await client.decide(asked, approved=True)
+        finally:
+            await bridge.aclose()
+
+    asked, answered, told = asyncio.run(talk())
+    assert len(asked.of_type("tool-approval-request")) == 1
+    assert "Paris" in answered.text
+    (result,) = told.of_type("tool-output-available")
+    assert result["toolCallId"] == asked.of_type("tool-approval-request")[0]["toolCallId"]

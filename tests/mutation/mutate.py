@@ -4,13 +4,15 @@
     python tests/mutation/mutate.py approvals digest
 
 A mutant is written into a copy of the package, and that copy is what its tests import. It is killed by a failing test
-or by never ending. Survivors are printed; those that are no mistake at all are listed in survivors.py.
+or by never ending. Most are tried by forked.py; the others meet all tests, from their import on. Survivors are
+printed; those that are no mistake at all are listed in survivors.py.
 """
 
 import compileall
 import difflib
 import importlib
 import importlib.util
+import json
 import multiprocessing
 import os
 import shutil
@@ -18,7 +20,7 @@ import signal
 import sys
 import tempfile
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from multiprocessing.connection import wait
 from multiprocessing.process import BaseProcess
@@ -32,107 +34,15 @@ ROOT = TESTS.parent
 if str(TESTS) not in sys.path:
     sys.path.insert(0, str(TESTS))
 
+from mutation.forked import ForkedMutants  # noqa: E402
 from mutation.mutants import Mutant, mutants_of  # noqa: E402
 from mutation.survivors import EQUIVALENT  # noqa: E402
+from mutation.targets import TARGETS, Target  # noqa: E402
 
-PROCESSES = 2
+PROCESSES = int(os.environ.get("MUTATION_PROCESSES", "2"))
 TIMEOUT_S = 60
 NOT_THE_COPY = 99
-
-
-class Target(NamedTuple):
-    module: str
-    tests: Sequence[str]
-    package: Path = ROOT / "src" / "adk_stream_protocol"
-
-    def file_in(self, parent: Path) -> Path:
-        return parent.joinpath(*self.module.split(".")).with_suffix(".py")
-
-
-GATE_TESTS = [
-    "tests/adk/test_gate.py",
-    "tests/adk/test_gate_record.py",
-    "tests/adk/test_gate_failures.py",
-    "tests/adk/test_gate_plugins.py",
-    "tests/adk/test_unanswerable_nodes.py",
-    "tests/adk/test_client_tools.py",
-    "tests/adk/test_repeated_call_ids.py",
-    "tests/live/test_live_approvals.py",
-    "tests/live/test_live_tool_kinds.py",
-    "tests/live/test_live_tools_beside.py",
-    "tests/live/test_live_agents.py",
-    "tests/live/test_live_browser_tools.py",
-    "tests/live/test_live_refusals.py",
-    "tests/live/test_live_gate.py",
-    "tests/live/test_live_agent_tools.py",
-]
-
-LIVE_TABLE_TESTS = [
-    "tests/protocol/test_live_turns.py",
-    "tests/live/test_live_turns.py",
-    "tests/protocol/test_live_turns_explored.py",
-]
-
-TARGETS = {
-    "approvals": Target(
-        "adk_stream_protocol.protocol.call_record",
-        [
-            "tests/protocol/test_call_record.py",
-            "tests/protocol/test_call_record_guards.py",
-            "tests/protocol/test_call_record_explored.py",
-        ],
-    ),
-    "digest": Target(
-        "adk_stream_protocol.protocol.digest",
-        ["tests/protocol/test_digest.py", "tests/protocol/test_shown_arguments.py"],
-    ),
-    "call_ids": Target("adk_stream_protocol.adk.calls.call_ids", ["tests/adk/test_call_ids.py"]),
-    "seals": Target("adk_stream_protocol.adk.calls.seals", ["tests/adk/test_seals.py"]),
-    "gated_call": Target(
-        "adk_stream_protocol.adk.calls.gated_call",
-        ["tests/adk/test_gated_call.py", "tests/adk/test_gated_call_questions.py"],
-    ),
-    "leased_chat": Target(
-        "adk_stream_protocol.adk.calls.leased_chat",
-        ["tests/adk/test_leased_chat.py", "tests/adk/test_idempotency.py"],
-    ),
-    "session_calls": Target(
-        "adk_stream_protocol.adk.calls.session_calls",
-        ["tests/adk/test_session_calls.py", "tests/adk/test_resumption.py"],
-    ),
-    "resumption": Target("adk_stream_protocol.adk.calls.resumption", ["tests/adk/test_resumption.py"]),
-    "call_parts": Target(
-        "adk_stream_protocol.adk.translate.call_parts",
-        ["tests/adk/test_call_parts.py", "tests/adk/test_call_parts_results.py"],
-    ),
-    "answers": Target(
-        "adk_stream_protocol.chat.answers",
-        [
-            "tests/chat/test_chat_answers.py",
-            "tests/adk/test_delivery.py",
-            "tests/chat/test_answers_late.py",
-            "tests/chat/test_answers_flow.py",
-            "tests/chat/test_answers_forms.py",
-        ],
-    ),
-    "leases": Target(
-        "adk_stream_protocol.chat.leases",
-        ["tests/chat/test_leases.py", "tests/chat/test_leases_kept.py", "tests/chat/test_answers_runs.py"],
-    ),
-    "leased_calls": Target(
-        "adk_stream_protocol.chat.leased_calls", ["tests/chat/test_leases.py", "tests/chat/test_leased_calls.py"]
-    ),
-    "delivery": Target("adk_stream_protocol.adk.calls.delivery", ["tests/adk/test_delivery.py"]),
-    "gate": Target("adk_stream_protocol.adk.calls.gate", GATE_TESTS),
-    "gate_steps": Target("adk_stream_protocol.adk.calls.gate_steps", GATE_TESTS),
-    "live_gate": Target("adk_stream_protocol.adk.calls.live_gate", GATE_TESTS),
-    "unanswerable": Target("adk_stream_protocol.adk.calls.unanswerable", GATE_TESTS),
-    "live_turns": Target("adk_stream_protocol.protocol.live_turns", LIVE_TABLE_TESTS),
-    "live_routes": Target("adk_stream_protocol.protocol.live_routes", LIVE_TABLE_TESTS),
-    "live_segments": Target("adk_stream_protocol.protocol.live_segments", LIVE_TABLE_TESTS),
-    "live_messages": Target("adk_stream_protocol.protocol.live_messages", LIVE_TABLE_TESTS),
-    "idempotency": Target("adk_stream_protocol.adk.calls.idempotency", ["tests/adk/test_idempotency.py"]),
-}
+PYTEST_OPTIONS = ["-q", "--assert=plain", "-p", "no:cacheprovider"]
 
 
 class Verdict(NamedTuple):
@@ -161,6 +71,20 @@ class Copies:
             Path(importlib.util.cache_from_source(str(target.file_in(copy)))).unlink()
             self._free.append(copy)
         self.original = target.file_in(copy).read_text(encoding="utf-8")
+        self._patience_s = TIMEOUT_S
+
+    def killed_in_forks(self) -> dict[str, bool]:
+        """Whether the tests find a mutant, for those that forks can try. Fails if they fail without any mutation."""
+        report = self._free[0].with_suffix(".json")
+        tests = self._context.Process(target=_run_forked, args=(self._free[0], self._target, report))
+        tests.start()
+        tests.join()
+        if not report.exists() and tests.exitcode in (0, 1):
+            raise SystemExit(f"the tests of {self._target.module} fail without any mutation")
+        self._require_outcome(tests)
+        killed, seconds = json.loads(report.read_text())
+        self._patience_s = max(TIMEOUT_S, 6 * seconds)
+        return killed
 
     def pass_on(self, sources: Iterable[str]) -> list[bool]:
         """For each text in the place of the target's own: whether the tests pass."""
@@ -171,9 +95,9 @@ class Copies:
                 self._collect(running, passed)
             copy = self._free.pop()
             self._target.file_in(copy).write_text(source, encoding="utf-8")
-            tests = self._context.Process(target=_run_tests, args=(copy, self._target.module, self._target.tests))
+            tests = self._context.Process(target=_run_tests, args=(copy, self._target))
             tests.start()
-            running[tests.sentinel] = (number, copy, tests, time.monotonic() + TIMEOUT_S)
+            running[tests.sentinel] = (number, copy, tests, time.monotonic() + self._patience_s)
         while running:
             self._collect(running, passed)
         return [passed[number] for number in sorted(passed)]
@@ -191,12 +115,28 @@ class Copies:
             tests.join()
             del running[sentinel]
             self._free.append(copy)
-            if not is_late and tests.exitcode not in (0, 1, 2):  # passed; failed; could not be collected
-                raise SystemExit(f"the tests of {self._target.module} could not be run: exit code {tests.exitcode}")
+            if not is_late:
+                self._require_outcome(tests)
             passed[number] = not is_late and tests.exitcode == 0
 
+    def _require_outcome(self, tests: BaseProcess) -> None:
+        if tests.exitcode not in (0, 1, 2):  # passed; failed; could not be collected
+            raise SystemExit(f"the tests of {self._target.module} could not be run: exit code {tests.exitcode}")
 
-def _run_tests(copy: Path, module: str, tests: Sequence[str]) -> None:
+
+def _run_tests(copy: Path, target: Target) -> None:
+    _import_copy(copy, target.module)
+    os._exit(pytest.main(["-x", *PYTEST_OPTIONS, *target.tests]))
+
+
+def _run_forked(copy: Path, target: Target, report: Path) -> None:
+    _import_copy(copy, target.module)
+    os._exit(
+        pytest.main([*PYTEST_OPTIONS, "-s", *target.tests], [ForkedMutants(target.file_in(copy), report, PROCESSES)])
+    )
+
+
+def _import_copy(copy: Path, module: str) -> None:
     """In a process of its own, and in a session of its own, so that whatever it starts can be ended with it."""
     os.setsid()
     silence = os.open(os.devnull, os.O_WRONLY)
@@ -213,7 +153,6 @@ def _run_tests(copy: Path, module: str, tests: Sequence[str]) -> None:
     mutated = importlib.import_module(module)
     if not Path(getattr(mutated, "__file__", None) or "").is_relative_to(copy):
         os._exit(NOT_THE_COPY)
-    os._exit(pytest.main(["-x", "-q", "--assert=plain", "-p", "no:cacheprovider", *tests]))
 
 
 def _kill(process: BaseProcess) -> None:
@@ -225,11 +164,12 @@ def _kill(process: BaseProcess) -> None:
 def judge(target: Target) -> Iterator[Verdict]:
     with tempfile.TemporaryDirectory() as directory:
         copies = Copies(target, Path(directory).resolve())
-        if not all(copies.pass_on([copies.original])):
-            raise SystemExit(f"the tests of {target.module} fail without any mutation")
-        mutants = list(mutants_of(copies.original))
-        for mutant, survives in zip(mutants, copies.pass_on(mutant.source for mutant in mutants), strict=True):
-            yield Verdict(mutant, not survives)
+        mutants, killed = list(mutants_of(copies.original)), copies.killed_in_forks()
+        left = [mutant for mutant in mutants if mutant.name not in killed]
+        for mutant, survives in zip(left, copies.pass_on(mutant.source for mutant in left), strict=True):
+            killed[mutant.name] = not survives
+        for mutant in mutants:
+            yield Verdict(mutant, killed[mutant.name])
 
 
 def report(name: str) -> bool:

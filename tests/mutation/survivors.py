@@ -11,16 +11,33 @@ _NO_ALIAS = "None of the fields that it has is called otherwise on the wire."
 _NO_SUCH_TOKEN = "No lease has that token: the run that holds the call is gone either way."
 _NOT_USED = "What `pop` gives back is not used."
 _NOT_CHANGED_MEANWHILE = "Nothing is added or taken away while it is gone through."
+_ASKED_FIRST = "`advance` writes nothing where nothing moves; to ask first takes less time."
+_NOBODYS_KEY = "No call has such a key: the ids of runs are ADK's own."
+_LESS_MEMORY = "It takes less memory that way."
+_CLASS_ALONE = "Of what goes wrong in a policy, only the class is logged."
+_ONLY_AN_OUTPUT = "Without an approval's id only a browser's output counts, and only after the decision."
+_NO_TWO_ALIKE = "No two of a session are alike: they differ in their names."
 _FOR_READERS = "A name for whoever reads a list of tasks."
 
 
 EQUIVALENT: dict[str, dict[str, str]] = {
     "approvals": {
+        "CallRecord.waits_for: self.state is State.IN_CHAIN and self.chain -> (self.state is State.IN_CHAIN)": (
+            _FOR_THE_TYPE_CHECKER
+        ),
+        "decide: \"now\" -> ('nowmutant')": "A seat that is neither `none` nor `past` may decide.",
+        "_in_chain: record.chain or () -> (record.chain)": _FOR_THE_TYPE_CHECKER,
         'refuse: record.executor == "browser" and record.state is State.APPROVED -> '
         "(record.executor == 'browser')": "A call that has ended stays as it is, and a pending one was refused before.",
-        "end_nested: not record.is_nested or record.is_final -> (not record.is_nested)": (
+        "end_nested: not record.ends_with_run or record.is_final -> (not record.ends_with_run)": (
             "Neither `refuse` nor `give_up` moves a call that has ended."
         ),
+    },
+    "states": {
+        "module: frozenset({State.PENDING, State.IN_CHAIN}) -> ({State.PENDING, State.IN_CHAIN})": _CHANGED_BY_NOBODY,
+    },
+    "chains": {
+        "ChainLink: True -> (False) (2)": _NAMED_BY_ALL,
     },
     "call_ids": {
         "CallIds.new_model_call: None -> ('mutant')": _NOT_USED,
@@ -56,7 +73,16 @@ EQUIVALENT: dict[str, dict[str, str]] = {
         '_input_request: call.name or "" -> (call.name)': ("The name is known: it was looked for."),
         "_input_request: \"\" -> ('mutant')": ("The name is known: it was looked for."),
     },
+    "delivery": {
+        "deliver_outcomes: list(leased.records.items()) -> (leased.records.items())": _NOT_CHANGED_MEANWHILE,
+        "deliver_outcomes: found.state in (State.APPROVED, State.IN_CHAIN) and call_record.expire(found, "
+        "now=leased.now) is not found -> (found.state in (State.APPROVED, State.IN_CHAIN))": _ASKED_FIRST,
+    },
     "resumption": {
+        'stopped_call_events: call.id or "" -> (call.id)': _ALWAYS_HAS_AN_ID,
+        "stopped_call_events: \"\" -> ('mutant')": _ALWAYS_HAS_AN_ID,
+        'stopped_call_events: call.name or "" -> (call.name)': _ALWAYS_HAS_A_NAME,
+        "stopped_call_events: \"\" -> ('mutant') (2)": _ALWAYS_HAS_A_NAME,
         "Resumption: frozen=True -> **{}": _CHANGED_BY_NOBODY,
         "Resumption: True -> (False)": _CHANGED_BY_NOBODY,
         "question_events: by_alias=True -> **{}": _NO_ALIAS,
@@ -80,8 +106,15 @@ EQUIVALENT: dict[str, dict[str, str]] = {
         "GatedCall.lose: None -> ('mutant')": _NO_SUCH_TOKEN,
     },
     "call_parts": {
-        "CallParts.settle: list(self._parts.values()) -> (self._parts.values())": _NOT_CHANGED_MEANWHILE,
-        "CallParts.end_recorded: list(self._parts.values()) -> (self._parts.values())": _NOT_CHANGED_MEANWHILE,
+        "module: \"\" -> ('mutant')": _NOBODYS_KEY,
+        "module: \"\" -> ('mutant') (2)": _NOBODYS_KEY,
+        "CallParts._end_question: part.approval_id is None or not self._writer.tools.can_take_result(part.approval_id) "
+        "-> (not self._writer.tools.can_take_result(part.approval_id))": (
+            "No call is None; the condition is there for the type checker."
+        ),
+        "CallParts.new_segment: dict(self._parts) -> (self._parts)": (
+            "Whatever comes is put into both, and what goes is left out of a new dictionary."
+        ),
         'CallParts._ask_as_recorded: record.approval_id or "" -> (record.approval_id)': _FOR_THE_TYPE_CHECKER,
         "CallParts._ask_as_recorded: \"\" -> ('mutant')": _FOR_THE_TYPE_CHECKER,
         "CallParts.new_segment: part.approval_id is not None and "
@@ -93,6 +126,33 @@ EQUIVALENT: dict[str, dict[str, str]] = {
         "CallParts.recorded_end: part is None or record is None or not record.is_final -> (record is None or not "
         "record.is_final)": ("Without a part there is no record; the condition is there for the type checker."),
     },
+    "call_part": {
+        "CallPart: slots=True -> **{}": _LESS_MEMORY,
+        "CallPart: True -> (False)": _LESS_MEMORY,
+        'show_automatic: record.approval_id or "" -> (record.approval_id)': _FOR_THE_TYPE_CHECKER,
+        "show_automatic: \"\" -> ('mutant')": _FOR_THE_TYPE_CHECKER,
+    },
+    "answers": {
+        "module: TYPE_CHECKING -> True": _FOR_THE_TYPE_CHECKER_ALONE,
+        "module: TYPE_CHECKING -> False": _FOR_THE_TYPE_CHECKER_ALONE,
+        "DecodedAnswers: frozen=True -> **{}": _CHANGED_BY_NOBODY,
+        "DecodedAnswers: True -> (False)": _CHANGED_BY_NOBODY,
+        "AnswerRequest: frozen=True -> **{}": _CHANGED_BY_NOBODY,
+        "AnswerRequest: True -> (False)": _CHANGED_BY_NOBODY,
+        "AnswerDecoder.decode: answer.result is not None -> True": (
+            "Only outputs are compared; the others need not be read."
+        ),
+        "AnswerDecoder._changes: found.tool == REQUEST_INPUT -> True": "A store adds no record twice.",
+        '_as_asked: call.record.executor == "browser" and call.record.is_decided -> '
+        "(call.record.executor == 'browser' or call.record.is_decided)": _ONLY_AN_OUTPUT,
+        '_as_asked: call.record.executor == "browser" and call.record.is_decided -> '
+        "(call.record.is_decided)": _ONLY_AN_OUTPUT,
+        '_as_asked: call.record.executor == "browser" and call.record.is_decided -> '
+        "(call.record.executor == 'browser')": _ONLY_AN_OUTPUT,
+        "_as_asked: is_browsers -> True": _ONLY_AN_OUTPUT,
+        "_as_asked: None -> ('mutant')": "No approval has that id.",
+        "_is_another_output: False -> None": "It is asked for its truth alone.",
+    },
     "leases": {
         "ChatLeases.wait_for: continue -> pass": (
             "`begin` gives nothing while the chat runs, and the next look finds out why."
@@ -102,16 +162,22 @@ EQUIVALENT: dict[str, dict[str, str]] = {
         ),
         "ChatLeases.take_over: asyncio.get_running_loop().time() >= give_up_at -> (asyncio.get_running_loop().time() "
         "> give_up_at)": ("No clock stands at the very end of a wait that long."),
+        "_Place: eq=False -> **{}": _NOT_COMPARED,
+        "_Place: False -> (True)": _NOT_COMPARED,
         'ChatLeases._lose: name="adk-stream lost run" -> **{}': _FOR_READERS,
         "ChatLeases._lose: \"adk-stream lost run\" -> ('adk-stream lost runmutant')": _FOR_READERS,
     },
     "leased_calls": {
         "LeasedCalls.clean_up_lost: list(leased.records.items()) -> (leased.records.items())": _NOT_CHANGED_MEANWHILE,
-        "LeasedCalls.clean_up_lost: expire(lose(found, leased.now), leased.now) is not found -> True": (
-            "`advance` writes nothing where nothing moves; to ask first takes less time."
+        "LeasedCalls.clean_up_lost: reduce(lambda record, move: move(record, leased.now), moves, found) is not found "
+        "-> True": _ASKED_FIRST,
+        "LeasedCalls.clean_up_lost: lambda record, move: move(record, leased.now) -> (lambda record, move: None)": (
+            _ASKED_FIRST
         ),
+        "LeasedCalls._end_nested: list(leased.records.items()) -> (leased.records.items())": _NOT_CHANGED_MEANWHILE,
+        "LeasedCalls._end_nested: None -> ('mutant')": _NO_SUCH_TOKEN,
         "LeasedCalls.take_back: refuse(leased.records[call], leased.now) is not leased.records[call] -> True": (
-            "`advance` writes nothing where nothing moves; to ask first takes less time."
+            _ASKED_FIRST
         ),
         'LeasedCalls._give_up: found is None or found.executor != "server" or found.state not in (State.APPROVED, '
         "State.CLAIMED) -> (found is None or found.state not in (State.APPROVED, State.CLAIMED))": (
@@ -119,12 +185,20 @@ EQUIVALENT: dict[str, dict[str, str]] = {
         ),
         "LeasedCalls._give_up: None -> ('mutant')": _NO_SUCH_TOKEN,
     },
+    "gate": {
+        "ApprovalGate._verdict: self._policy.decide is None or is_control_flow or type(tool) is BaseTool -> "
+        "(is_control_flow or type(tool) is BaseTool)": "`verdict` asks that, too; to ask first spares it a copy.",
+    },
     "gate_steps": {
         "record_result: dict(tool_context.actions.state_delta) -> (tool_context.actions.state_delta)": (
             "The state is written as JSON before anything else can change it."
         ),
     },
     "live_gate": {
+        "ask_if_needed: True -> (False)": "Whom the policy names is asked, whatever the tool says.",
+        "notify_begun: None -> ('mutant') (2)": _NOT_USED,
+        'run_again: tool_context.function_call_id or "" -> (tool_context.function_call_id)': _ALWAYS_HAS_AN_ID,
+        "run_again: \"\" -> ('mutant')": _ALWAYS_HAS_AN_ID,
         "_take_up_when_approved: decided is None -> False": (
             "Whoever takes up a call looks for its record again, and refuses in the same words where there is none."
         ),
@@ -132,6 +206,47 @@ EQUIVALENT: dict[str, dict[str, str]] = {
     "unanswerable": {
         'withdraw_question: tool_context.function_call_id or "" -> (tool_context.function_call_id)': _ALWAYS_HAS_AN_ID,
         "withdraw_question: \"\" -> ('mutant')": _ALWAYS_HAS_AN_ID,
+    },
+    "long_running": {
+        "call_ref: b\"=\" -> (b'=mutant')": "A bracket is encoded last: that ends in none of these letters.",
+        "open_work: work_key(call.key) -> (call.key)": "Only the store's time is read.",
+    },
+    "live_messages": {
+        "module: frozenset({Phase.OPEN, Phase.ENDED}) -> ({Phase.OPEN, Phase.ENDED})": _CHANGED_BY_NOBODY,
+        "module: frozenset({Phase.OPEN, Phase.WAITING, Phase.ENDED}) -> ({Phase.OPEN, Phase.WAITING, Phase.ENDED})": (
+            _CHANGED_BY_NOBODY
+        ),
+        "module: frozenset({Phase.WAITING, Phase.ENDED}) -> ({Phase.WAITING, Phase.ENDED})": _CHANGED_BY_NOBODY,
+        "module: frozenset({Phase.OPEN, Phase.ENDED}) -> ({Phase.OPEN, Phase.ENDED}) (2)": _CHANGED_BY_NOBODY,
+        "module: frozenset({Phase.OPEN, Phase.WAITING}) -> ({Phase.OPEN, Phase.WAITING})": _CHANGED_BY_NOBODY,
+        "Call: None -> ('mutant') (2)": "A response is read only of calls that have one.",
+        "Call: eq=False -> **{}": _NO_TWO_ALIKE,
+        "Call: False -> (True) (4)": _NO_TWO_ALIKE,
+        "Call: slots=True -> **{}": _LESS_MEMORY,
+        "Call: True -> (False) (2)": _LESS_MEMORY,
+        "Message: True -> (False)": "Whoever makes one says whether it awaits words.",
+        "Message: eq=False -> **{}": _NO_TWO_ALIKE,
+        "Message: False -> (True) (2)": _NO_TWO_ALIKE,
+        "Message: slots=True -> **{}": _LESS_MEMORY,
+        "Message: True -> (False) (2)": _LESS_MEMORY,
+    },
+    "policy": {
+        "ApprovalRequest: kw_only=True -> **{}": _NAMED_BY_ALL,
+        "ApprovalRequest: True -> (False) (2)": _NAMED_BY_ALL,
+        "ApprovalPolicy: kw_only=True -> **{}": _NAMED_BY_ALL,
+        "ApprovalPolicy: True -> (False) (2)": _NAMED_BY_ALL,
+        "_for_call: TypeError(f\"not a {kind.__name__}\") -> (f'not a {kind.__name__}')": (
+            "To raise a text is a TypeError, too."
+        ),
+        "_for_call: f\"not a {kind.__name__}\" -> ('mutant')": _CLASS_ALONE,
+        "CardField: False -> (True)": _FOR_THE_TYPE_CHECKER_ALONE,
+        "Card: False -> (True)": _FOR_THE_TYPE_CHECKER_ALONE,
+        '_verdict: TypeError("a policy returns Nobody, Owner or a Chain") -> '
+        "('a policy returns Nobody, Owner or a Chain')": "To raise a text is a TypeError, too.",
+        '_verdict: "a policy returns Nobody, Owner or a Chain" -> '
+        "('a policy returns Nobody, Owner or a Chainmutant')": _CLASS_ALONE,
+        "_verdict: \"a chain without links\" -> ('a chain without linksmutant')": _CLASS_ALONE,
+        "_recorded_link: \"a link without approvers\" -> ('a link without approversmutant')": _CLASS_ALONE,
     },
     "idempotency": {
         'idempotency_key: found.name or "" -> (found.name)': _ALWAYS_HAS_A_NAME,

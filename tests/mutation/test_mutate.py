@@ -106,9 +106,25 @@ def test_a_mutant_survives_weak_tests_and_no_others(tmp_path: Path, tests: str, 
     assert len(verdicts) == 3
 
 
+def test_a_mistake_outside_of_functions_is_made_too(tmp_path: Path) -> None:
+    target = tiny_target(tmp_path, "assert is_late(3) and not is_late(2)")
+    core = target.package / "core.py"
+    core.write_text("LIMIT, UNUSED = 3, 7\n\ndef is_late(now: int) -> bool:\n    return now >= LIMIT\n")
+    survivors = [verdict.mutant.name for verdict in judge(target) if not verdict.killed]
+    assert survivors == ["module: 7 -> (8)"]
+
+
 def test_tests_that_fail_anyway_kill_nothing(tmp_path: Path) -> None:
     with pytest.raises(SystemExit, match="fail without any mutation"):
         list(judge(tiny_target(tmp_path, "assert is_late(1, 2)")))
+
+
+def test_tests_that_cannot_be_collected_kill_nothing(tmp_path: Path) -> None:
+    target = tiny_target(tmp_path, "assert is_late(2, 1) and not is_late(1, 2)")
+    broken = tmp_path / "test_broken.py"
+    broken.write_text("import missing\n")
+    with pytest.raises(SystemExit, match="fail without any mutation"):
+        list(judge(target._replace(tests=[*target.tests, str(broken)])))
 
 
 def test_tests_that_see_another_copy_kill_nothing(tmp_path: Path) -> None:

@@ -1,6 +1,9 @@
-/** As in docs/reference/http.md: the chat API is served under the page's own origin. */
+// next.config.mjs
+const python = process.env.CHAT_ORIGIN ?? "http://127.0.0.1:8000";
+
 export default {
-  async rewrites() {
-    return [{ source: "/api/chat/:path*", destination: `${process.env.CHAT_ORIGIN}/api/chat/:path*` }];
-  },
+  rewrites: async () => [
+    { source: "/api/login", destination: `${python}/api/login` },
+    { source: "/api/chat/:path*", destination: `${python}/api/chat/:path*` },
+  ],
 };

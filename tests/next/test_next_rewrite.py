@@ -1,6 +1,8 @@
-"""Behind the rewrite of a real Next.js server (`next build`, `next start`) a stream arrives word by word."""
+"""The files of docs/howto/nextjs.md, built and started by a real Next.js (`next build`, `next start`): streams arrive
+word by word, cookies and WebSockets go through, and the page shows the history."""
 
 import asyncio
+import json
 import os
 import socket
 import subprocess
@@ -12,19 +14,20 @@ from threading import Event
 
 import httpx
 import pytest
-from google.adk.agents import LlmAgent
 from google.adk.models.base_llm import BaseLlm
 from google.adk.models.llm_request import LlmRequest
 from google.adk.models.llm_response import LlmResponse
 from google.genai import types
 from pydantic import PrivateAttr
+from websockets.asyncio.client import connect
+from websockets.exceptions import InvalidStatus
 
-from adk_stream_protocol import ChatBridge
 from adk_stream_protocol.testing import text
-from support.apps import app_of, user_of
+from support.documents import ROOT, blocks_of, run_page
 from support.live_server import serving
 
 HERE = Path(__file__).parent
+PAGE = ROOT / "docs" / "howto" / "nextjs.md"
 NEXT = HERE / "node_modules" / "next" / "dist" / "bin" / "next"
 STARTING_S = 60
 
@@ -49,15 +52,13 @@ class PausingModel(BaseLlm):
 
 
 @contextmanager
-def next_server(chat_origin: str) -> Generator[str]:
+def next_server(chat_origin: str, port: int) -> Generator[str]:
     """The rewrites are written down by the build, and so is the address of the chat API."""
     environment = {**os.environ, "CHAT_ORIGIN": chat_origin, "NEXT_TELEMETRY_DISABLED": "1"}
     built = subprocess.run(
         ["node", NEXT, "build"], cwd=HERE, env=environment, capture_output=True, text=True, timeout=300, check=False
     )
     assert built.returncode == 0, built.stdout + built.stderr
-    with socket.create_server(("127.0.0.1", 0)) as probe:
-        port = probe.getsockname()[1]
     server = subprocess.Popen(
         ["node", NEXT, "start", "--hostname", "127.0.0.1", "--port", str(port)],
         cwd=HERE,
@@ -84,10 +85,22 @@ def _answers(origin: str) -> bool:
         return False
 
 
-def test_the_first_words_arrive_while_the_model_still_speaks(capsys: pytest.CaptureFixture[str]) -> None:
-    model = PausingModel()
-    bridge = ChatBridge(LlmAgent(name="helper", model=model), user_id=user_of)
-    with serving(app_of(bridge)) as chat_origin, next_server(chat_origin) as origin:
+def test_the_files_here_are_those_of_the_page() -> None:
+    files = {block.file: block.code for block in blocks_of(PAGE, "js", "tsx") if block.file}
+    assert len(files) == 3
+    for name, code in files.items():
+        assert (HERE / name).read_text() == code, name
+
+
+def test_streams_cookies_and_sockets_go_through_the_rewrite(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as probe:
+        port = probe.getsockname()[1]
+    monkeypatch.setenv("PAGE_ORIGIN", f"http://127.0.0.1:{port}")
+    page, model = run_page(PAGE), PausingModel()
+    page["root_agent"].model = model
+    with serving(page["app"], ws="websockets-sansio") as chat_origin, next_server(chat_origin, port) as origin:
         cold, *warm = asyncio.run(_talk(origin, model))
     with capsys.disabled():
         print(
@@ -103,11 +116,26 @@ def _ms(seconds: float) -> str:
 async def _talk(origin: str, model: PausingModel) -> list[float]:
     # As a browser sends it. Next.js asks the server behind it under another name.
     headers = {"accept-encoding": "gzip, deflate, br", "origin": origin, "sec-fetch-site": "same-origin"}
-    async with httpx.AsyncClient(base_url=origin, timeout=20, headers=headers) as http:
+    async with httpx.AsyncClient(base_url=origin, timeout=20, headers=headers, trust_env=False) as http:
+        assert (await http.get("/api/chat")).status_code == 401
+        assert "Sign in first." in (await http.get("/chat/c1")).text
+        assert (await http.post("/api/login", json={"name": "ann"})).json() == "ann"
         took_s = [await _turn(http, model, chat_id) for chat_id in ("c1", "c2", "c3")]
         assert (await http.post("/api/chat/c1/stop")).status_code == 204
         assert (await http.get("/api/chat/c1/messages")).headers["cache-control"] == "private, no-store"
-        return took_s
+        assert "Once upon a time." in (await http.get("/chat/c1")).text
+        cookie = f"session={http.cookies['session']}"
+    await _open_socket(origin, origin, cookie)
+    with pytest.raises(InvalidStatus, match="403"):
+        await _open_socket(origin, "http://evil.example", cookie)
+    return took_s
+
+
+async def _open_socket(origin: str, page: str, cookie: str) -> None:
+    address = f"{origin.replace('http', 'ws')}/api/chat/live"
+    async with connect(address, origin=page, additional_headers={"cookie": cookie}, proxy=None) as live:  # pyright: ignore[reportArgumentType]
+        await live.send(json.dumps({"type": "ping", "requestId": "-"}))
+        assert json.loads(await live.recv())["type"] == "pong"
 
 
 async def _turn(http: httpx.AsyncClient, model: PausingModel, chat_id: str) -> float:

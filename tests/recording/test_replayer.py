@@ -207,13 +207,29 @@ def test_what_was_not_recorded_is_empty_or_not_found(tmp_path: Path) -> None:
             ("POST", "/api/chat/a/stop"),
             ("DELETE", "/api/chat/a"),
             ("GET", "/api/chatty"),
+            ("GET", "/api/chat/approvals"),
         ]
         answers = [await browser.request(method, path) for method, path in asked]
         return [(answer.status_code, answer.text[:20]) for answer in answers]
 
     got = browse(app, answers)
     assert got[0] == (200, "[]")
-    assert [status for status, _ in got[1:]] == [404, 204, 404, 204, 204, 404]
+    assert [status for status, _ in got[1:]] == [404, 204, 404, 204, 204, 404, 200]
+
+
+def test_decisions_of_an_inbox_are_no_turns_and_nothing_waits_in_it_any_more(tmp_path: Path) -> None:
+    body = {"approvals": [{"id": "adk-1"}], "cursor": None}
+    inbox = [
+        {"exchange": 8, "direction": "request", "method": "GET", "path": "/api/chat/approvals"},
+        {"exchange": 8, "direction": "response", "status": 200, "body": body},
+        {"exchange": 9, "direction": "request", "method": "POST", "path": "/api/chat/approvals/adk-1"},
+        {"exchange": 9, "direction": "response", "status": 404, "body": {"error": {"code": "not-found"}}},
+    ]
+    turns = lines_of(two_turns(tmp_path / "turns.jsonl"))
+    file = write(tmp_path / "chat.jsonl", *inbox, *turns)
+    assert len(read_recording(file).turns) == 2
+    answer = browse(app_of(file), lambda browser: browser.get("/api/chat/approvals"))
+    assert answer.json() == {"approvals": [], "cursor": None}
 
 
 @pytest.mark.parametrize("first", [{"direction": "open", "path": "/p/api/chat/live"}, None], ids=["socket", "request"])

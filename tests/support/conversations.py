@@ -337,7 +337,13 @@ def _fold_data(chunk: dict[str, Any], parts: list[dict[str, Any]]) -> None:
 
 
 def _fold_tool(chunk: dict[str, Any], parts: list[dict[str, Any]], arguments: dict[str, str]) -> None:
-    kind, call_id = chunk["type"], chunk["toolCallId"]
+    kind = chunk["type"]
+    if kind == "tool-approval-response":
+        asked = next(part for part in parts if part.get("approval", {}).get("id") == chunk["approvalId"])
+        asked["approval"]["approved"] = chunk["approved"]
+        asked["state"] = "approval-responded"
+        return
+    call_id = chunk["toolCallId"]
     part = next((part for part in parts if part.get("toolCallId") == call_id), None)
     if kind == "tool-input-start":
         arguments[call_id] = ""
@@ -364,6 +370,8 @@ def _fold_tool(chunk: dict[str, Any], parts: list[dict[str, Any]], arguments: di
         approval = {"id": chunk["approvalId"]}
         if "reason" in chunk:
             approval |= {"requestReason": chunk["reason"], "descriptor": chunk["approvalDescriptor"]}
+        if "isAutomatic" in chunk:
+            approval["isAutomatic"] = chunk["isAutomatic"]
         part.update(state="approval-requested", approval=approval)
     elif kind == "tool-output-available":
         part["state"] = "output-available"

@@ -46,11 +46,11 @@ class Recorder(MemoryStore):
             raise StoreUnavailable
         return await super().read(chat, call)
 
-    async def add(self, approval: CallRecord) -> bool:
+    async def add(self, record: CallRecord) -> bool:
         await self.is_free.wait()
         if self.failures:
             raise self.failures.pop(0)
-        return await super().add(approval)
+        return await super().add(record)
 
     async def compare_and_set(self, old: CallRecord, *steps: CallRecord, lease: Lease | None = None) -> bool:
         await self.is_free.wait()

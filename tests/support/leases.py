@@ -12,6 +12,7 @@ from adk_stream_protocol import ApprovalPolicy
 from adk_stream_protocol.adk.calls.gate import ApprovalGate
 from adk_stream_protocol.adk.calls.leased_chat import LeasedChat
 from adk_stream_protocol.chat.leases import Change, ChatLeases
+from adk_stream_protocol.chunk_log import ChunkLog
 from adk_stream_protocol.protocol.call_record import CallKey, CallRecord, ChatKey, State
 from adk_stream_protocol.store.base import Acquired, Lease, Snapshot
 from adk_stream_protocol.store.memory import MemoryStore
@@ -28,6 +29,7 @@ class Store(MemoryStore):
         super().__init__(clock=lambda: asyncio.get_running_loop().time())
         self.fails_at: set[str] = set()
         self.acquired = self.renewed = self.reads = 0
+        self.titles: list[str | None] = []
 
     def _reach(self, place: str) -> None:
         if place in self.fails_at:
@@ -57,6 +59,7 @@ class Store(MemoryStore):
 
     async def release(self, lease: Lease, delivered: Collection[CallKey] = (), title: str | None = None) -> None:
         self._reach("release")
+        self.titles.append(title)
         await super().release(lease, delivered, title)
 
     async def the_call(self) -> CallRecord:
@@ -69,7 +72,8 @@ class Running:
     def __init__(self, leases: ChatLeases, leased: LeasedChat, *, fails: bool = False) -> None:
         self._leases, self._leased, self._fails = leases, leased, fails
         self.told: list[str] = []
-        self.log, self.answered = None, frozenset[CallKey]()
+        self.log: ChunkLog | None = None
+        self.answered = frozenset[CallKey]()
         leases.put(leased.key, self)  # pyright: ignore[reportArgumentType]
 
     async def _end(self, how: str) -> None:
@@ -78,6 +82,10 @@ class Running:
         if self._fails:
             raise ValueError
         await self._leases.end(self._leased)
+
+    async def end_when_idle(self) -> None:
+        """It is not."""
+        self.told.append("end when idle")
 
     async def stop_after_tools(self) -> None:
         await self._end("stop")
@@ -101,9 +109,9 @@ def ended(leased: LeasedChat, answered: frozenset[CallKey] = frozenset()) -> Any
     return Ended(leased, answered)
 
 
-def worker(store: MemoryStore, *, recover_s: float = 3600) -> ChatLeases:
+def worker(store: MemoryStore, *, recover_s: float = 3600, **options: Any) -> ChatLeases:
     policy = ApprovalPolicy(recover_s=recover_s)
-    return ChatLeases(store, ApprovalGate(store, policy, LEASE_S), policy, LEASE_S)
+    return ChatLeases(store, ApprovalGate(store, policy, LEASE_S), policy, LEASE_S, **options)
 
 
 async def begun(leases: ChatLeases, chat: ChatKey = CHAT) -> LeasedChat:

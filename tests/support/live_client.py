@@ -192,6 +192,7 @@ async def live_socket(
     headers: dict[str, str] | None = None,
     subprotocols: tuple[str, ...] = (),
     client: LiveClient | None = None,
+    query: str = "",
 ) -> AsyncGenerator[LiveClient]:
     """A socket to `/api/chat/live`. Leaving the block is losing it."""
     client = client or LiveClient(chat_id)
@@ -204,7 +205,7 @@ async def live_socket(
         "path": "/api/chat/live",
         "raw_path": b"/api/chat/live",
         "root_path": "",
-        "query_string": b"",
+        "query_string": query.encode(),
         "headers": [(name.encode(), value.encode()) for name, value in given.items()],
         "subprotocols": list(subprotocols),
         "client": ("127.0.0.1", 1),

@@ -65,11 +65,9 @@ class Segment:
     def answers(self, *ids: str, **said: Any) -> list[CallAnswer[Any]]:
         return [CallAnswer(asked=call, **said) for call in self.calls if call.wire_id in ids]
 
-    async def outcome(
-        self, *ids: str, events: list[Event] | None = None, outside_session: Sequence[Event] = ()
-    ) -> ChunkLog:
+    async def outcome(self, *ids: str, events: list[Event] | None = None) -> ChunkLog:
         chat = await chat_with(*(self.events if events is None else events))
-        decoded = DecodedAnswers("m1", self.answers(*ids), frozenset(), [], outside_session)
+        decoded = DecodedAnswers("m1", self.answers(*ids), frozenset(), [])
         translator = Translator(root_author="a")
         return await encode_recorded_outcome(chat, translator, self.leased.records, decoded, "client-1")
 

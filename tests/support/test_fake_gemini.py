@@ -2,29 +2,19 @@
 
 import asyncio
 from contextlib import aclosing
-from dataclasses import dataclass
 from typing import Any
 
 import httpx
 import pytest
-from google.adk.agents import LlmAgent
-from google.adk.agents.run_config import RunConfig, StreamingMode
-from google.adk.events import Event
+from google.adk.agents.run_config import StreamingMode
 from google.adk.models.google_llm import Gemini
 from google.adk.models.llm_request import LlmRequest
-from google.adk.runners import Runner
-from google.adk.sessions import InMemorySessionService
 from google.genai import types
-from google.genai.errors import ClientError, ServerError
+from google.genai.errors import ClientError
 
 from support.fake_gemini import (
-    CUT,
-    INTERNAL_ERROR,
-    QUOTA_EXCEEDED,
     USAGE,
-    Chunk,
     FakeGemini,
-    HttpError,
     call,
     chunk,
     finish,
@@ -33,67 +23,11 @@ from support.fake_gemini import (
     thought,
     together,
 )
+from support.gemini_runs import EMPTY_TEXT, STREAMED_FORECAST, part, parts, run
 
-EMPTY_TEXT = {"text": ""}
 STREAM_ARGUMENTS = types.GenerateContentConfig.model_validate(
     {"tool_config": {"function_calling_config": {"stream_function_call_arguments": True}}}
 )
-
-
-def forecast(city: str, days: int = 1, hourly: bool = False, place: dict[str, Any] | None = None) -> str:
-    """Stands for any tool; the answer shows which arguments arrived, and as what type."""
-    return repr((city, days, hourly, place))
-
-
-@dataclass
-class Run:
-    events: list[Event]
-    stored: list[Event]  # what the agent left in the session after the question
-    error: Exception | None
-
-    @property
-    def partials(self) -> list[Event]:
-        return [event for event in self.events if event.partial]
-
-    @property
-    def wholes(self) -> list[Event]:
-        return [event for event in self.events if not event.partial]
-
-
-def parts(event: Event) -> list[dict[str, Any]]:
-    assert event.content is not None
-    return [part.model_dump(exclude_none=True) for part in event.content.parts or []]
-
-
-def part(event: Event) -> dict[str, Any]:
-    (only,) = parts(event)
-    return only
-
-
-def run(
-    model: Gemini, config: types.GenerateContentConfig | None = None, mode: StreamingMode = StreamingMode.SSE
-) -> Run:
-    return asyncio.run(_run(model, config, RunConfig(streaming_mode=mode)))
-
-
-async def _run(model: Gemini, config: types.GenerateContentConfig | None, run_config: RunConfig) -> Run:
-    sessions = InMemorySessionService()
-    await sessions.create_session(app_name="app", user_id="user", session_id="session")
-    agent = LlmAgent(name="agent", model=model, tools=[forecast], generate_content_config=config)
-    runner = Runner(app_name="app", agent=agent, session_service=sessions)
-    question = types.UserContent("Hello")
-    result = Run(events=[], stored=[], error=None)
-    try:
-        async for event in runner.run_async(
-            user_id="user", session_id="session", new_message=question, run_config=run_config
-        ):
-            result.events.append(event)
-    except Exception as error:
-        result.error = error
-    session = await sessions.get_session(app_name="app", user_id="user", session_id="session")
-    assert session is not None
-    result.stored = session.events[1:]
-    return result
 
 
 def test_text_arrives_in_partials_and_then_whole():
@@ -166,22 +100,6 @@ def test_parallel_calls_are_answered_by_one_event_in_their_order(in_one_chunk: b
     from_partials = [found for event in result.partials for found in event.get_function_calls()]
     assert from_partials == asked.get_function_calls()
     assert [found.args for found in from_partials] == [{"city": "Oslo"}, {"city": "Rome"}, {"city": "Rome"}]
-
-
-STREAMED_FORECAST = streamed_call(
-    "forecast",
-    [
-        ("$.city", "To", True),
-        ("$.city", "kyo", True),
-        ("$.city", "", False),
-        ("$.days", 3, False),
-        ("$.hourly", True, False),
-        ("$.place.latitude", 35.5, False),
-        ("$.place.names[0]", "東京", True),
-        ("$.place.names[0]", "", False),
-        ("$.place.height", None, False),
-    ],
-)
 
 
 @pytest.mark.parametrize("asked_for", [True, False])
@@ -268,85 +186,6 @@ def test_only_vertex_may_be_asked_for_streamed_arguments():
     assert request["toolConfig"]["functionCallingConfig"] == {"stream_function_call_arguments": True}
 
 
-@pytest.mark.parametrize("refusal", [QUOTA_EXCEEDED, INTERNAL_ERROR])
-@pytest.mark.parametrize("after_the_stream_began", [False, True])
-def test_refusal_is_one_stored_event_with_google_s_status_and_then_raises(
-    refusal: HttpError, after_the_stream_began: bool
-):
-    turn = [text("Hel"), refusal.body] if after_the_stream_began else refusal
-    with FakeGemini([turn, [text("never asked for"), finish()]]) as gemini:
-        result = run(gemini.model())
-
-    assert len(gemini.requests) == 1  # nothing is tried again
-    assert isinstance(result.error, ClientError if refusal is QUOTA_EXCEEDED else ServerError)
-    assert len(result.partials) == (1 if after_the_stream_began else 0)
-    (failure,) = result.wholes
-    assert failure.error_code == refusal.status
-    assert failure.error_message == str(result.error)
-    assert refusal.message in failure.error_message
-    assert (failure.content, failure.partial, failure.author) == (None, None, "agent")
-    assert failure.id not in {event.id for event in result.partials}
-    assert result.stored == [failure]
-
-
-def test_refusal_after_a_tool_leaves_the_answered_call_in_the_session():
-    with FakeGemini([[call("forecast", {"city": "Oslo"}), finish()], INTERNAL_ERROR]) as gemini:
-        result = run(gemini.model())
-
-    asked, answered, failure = result.wholes
-    assert failure.error_code == "INTERNAL"
-    assert result.stored == [asked, answered, failure]
-
-
-@pytest.mark.parametrize("arrived", [[], [text("Hel"), text("lo")], STREAMED_FORECAST[:3]])
-def test_cut_connection_leaves_only_the_http_client_s_own_exception_in_the_session(arrived: list[Chunk]):
-    with FakeGemini([[*arrived, CUT]]) as gemini:
-        result = run(gemini.model())
-
-    assert len(gemini.requests) == 1
-    assert len(result.partials) == len(arrived)
-    assert isinstance(result.error, httpx.RemoteProtocolError)
-    (failure,) = result.wholes
-    assert (failure.error_code, failure.error_message) == ("RemoteProtocolError", str(result.error))
-    assert failure.content is None
-    assert result.stored == [failure]
-
-
-def test_stream_that_just_ends_is_taken_for_a_whole_answer_without_finish_reason():
-    with FakeGemini([[text("Hel"), text("lo")]]) as gemini:
-        result = run(gemini.model())
-
-    assert result.error is None
-    (whole,) = result.wholes
-    assert part(whole) == {"text": "Hello"}
-    assert (whole.finish_reason, whole.error_code) == (None, None)
-
-
-def test_answer_that_ends_badly_is_whole_and_an_error_at_once_but_raises_nothing():
-    turns = [[text("Hel"), finish("MAX_TOKENS")], [text("Hel"), chunk(finishReason="SAFETY")]]
-    with FakeGemini(turns) as gemini:
-        too_long, blocked = run(gemini.model()), run(gemini.model())
-
-    assert (too_long.error, blocked.error) == (None, None)
-    assert [event.error_code for event in too_long.events] == [None, None, "MAX_TOKENS"]
-    # A last chunk without content is an error as a partial already.
-    assert [event.error_code for event in blocked.events] == [None, "SAFETY", "SAFETY"]
-    assert blocked.partials[1].content is None
-    assert parts(too_long.wholes[0]) == [{"text": "Hel"}, EMPTY_TEXT]
-    assert parts(blocked.wholes[0]) == [{"text": "Hel"}]
-
-
-def test_empty_answer_is_an_error_only_if_gemini_closes_it_with_empty_text():
-    with FakeGemini([[finish()], [chunk(finishReason="STOP")]]) as gemini:
-        with_empty_text = run(gemini.model())
-        without_content = run(gemini.model())
-
-    assert [event.error_code for event in with_empty_text.events] == [None, "MODEL_RETURNED_NO_CONTENT"]
-    assert with_empty_text.error is None
-    assert without_content.events == []
-    assert without_content.error is None
-
-
 def test_grounding_is_on_the_partial_that_brought_it_and_on_the_whole():
     grounding = {
         "webSearchQueries": ["weather oslo"],
@@ -380,14 +219,6 @@ def test_answers_that_were_not_streamed_are_one_event_each_without_a_partial_fla
     # An id that Gemini gave is kept, and goes back to it.
     assert answered.get_function_responses()[0].id == "call-1"
     assert gemini.requests[1]["contents"][2]["parts"][0]["functionResponse"]["id"] == "call-1"
-
-
-def test_cut_answer_that_was_not_streamed_fails_like_a_streamed_one():
-    with FakeGemini([[text("Hel"), CUT]]) as gemini:
-        result = run(gemini.model(), mode=StreamingMode.NONE)
-
-    assert isinstance(result.error, httpx.RemoteProtocolError)
-    assert [event.error_code for event in result.events] == ["RemoteProtocolError"]
 
 
 def test_request_beyond_the_script_is_refused():

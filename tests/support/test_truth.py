@@ -14,7 +14,7 @@ from google.genai import types
 from adk_stream_protocol.protocol.call_record import CallKey, ChatKey
 from support.evidence import ClientStream, Said, World
 from support.tool_log import ToolRun
-from support.truth import disagreements
+from support.truth import NOT_ASKED, disagreements
 
 CHAT = ChatKey("bank", "ann", "c1")
 CALL = CallKey("e-1", "0")
@@ -46,7 +46,7 @@ def record(state: str, call: CallKey = CALL, **more: Any) -> Any:
 
 def trail(state: str, call: CallKey = CALL, by: str = "ann", arguments: Any = None) -> list[Any]:
     known = {"call": call, "tool": "pay", "arguments": arguments or ARGUMENTS}
-    return [SimpleNamespace(state=passed, by=by, **known) for passed in WAY[state]]
+    return [SimpleNamespace(state=passed, by=by, reason=None, **known) for passed in WAY[state]]
 
 
 def ran(end: str | None = "returned", call: CallKey = CALL, **arguments: Any) -> ToolRun:
@@ -147,6 +147,13 @@ LOST = world(
     [chunk("output-error", errorText=UNKNOWN)],
     in_history("output-error", errorText=UNKNOWN, **YES),
 )
+
+
+def refused(reason: str) -> list[Any]:
+    *earlier, last = DENIED.audit
+    return [*earlier, SimpleNamespace(**{**vars(last), "reason": reason})]
+
+
 AGREE = {
     "done": DONE,
     "pending": PENDING,
@@ -157,6 +164,7 @@ AGREE = {
     "done, and said": replace(DONE, said=SAID_YES),
     "denied, and said": replace(DENIED, said=SAID_NO),
     "denied by a stop": replace(DENIED, said=[], was_stopped=True),
+    "refused before anybody was asked": replace(DENIED, said=[], audit=refused(NOT_ASKED), streams=DENIED.streams[1:]),
     "returned and not recorded in time": replace(LOST, runs=[ran()]),
     "died with its process": replace(LOST, runs=[ran(None)]),
     "not told yet": replace(DONE, events=called(), is_settled=False),
@@ -233,6 +241,11 @@ DISAGREE: dict[str, tuple[World, str]] = {
     "other arguments": (replace(DONE, runs=[ran(amount=900)]), 'ran as pay({"amount": 900})'),
     "not meant": (replace(DONE, said=SAID_NO), "which nobody has approved"),
     "denied by nobody": (replace(DENIED, said=SAID_YES), "nobody has denied it"),
+    "refused after somebody was asked": (replace(DENIED, said=[], audit=refused(NOT_ASKED)), "nobody has denied it"),
+    "refused for another reason": (
+        replace(DENIED, said=[], audit=refused("no"), streams=DENIED.streams[1:]),
+        "nobody has denied it",
+    ),
     "done, and never ran": (replace(DONE, runs=[]), "never ran"),
     "pending, and ran": (replace(PENDING, runs=[ran()]), "returned, and it is recorded as pending"),
     "denied, and ran": (replace(DENIED, runs=[ran()]), "returned, and it is recorded as denied"),

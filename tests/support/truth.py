@@ -20,6 +20,7 @@ Part = dict[str, Any]
 
 CONFIRMATION = "adk_request_confirmation"
 NOT_ENDED = ("pending", "approved", "claimed", "started")
+NOT_ASKED = "the run ended before anybody was asked"
 SHOWN_ENDS = ("output-available", "output-error", "output-denied")
 SHOWN_WAITING = ("approval-requested", "input-available")
 
@@ -191,9 +192,17 @@ def _of_runs(world: World, call: _Call) -> Iterator[str]:
     if not call.runs and ("done" in states or call.state == "done"):
         yield "is recorded as done, and never ran"
     refused = Said(tool=call.tool, arguments=call.asked_with, approved=False)
-    may_deny = world.was_stopped or not call.is_kept
+    may_deny = world.was_stopped or not call.is_kept or _was_not_asked(world, call)
     if world.said is not None and call.state == "denied" and refused not in world.said and not may_deny:
         yield "is recorded as denied, and nobody has denied it"
+
+
+def _was_not_asked(world: World, call: _Call) -> bool:
+    """Its run failed first, so that the server has refused it. Nobody was shown a question then."""
+    chunks = (chunk for stream in world.streams for chunk in stream.chunks)
+    asked = {chunk["toolCallId"] for chunk in chunks if chunk["type"] == "tool-approval-request"}
+    reason = call.trail[-1].reason if call.trail else None
+    return reason == NOT_ASKED and call.key.call_id not in asked
 
 
 def _of_record(world: World, call: _Call) -> Iterator[str]:

@@ -17,11 +17,12 @@ from google.adk.tools import FunctionTool, ToolContext
 from google.genai import types
 from pydantic import PrivateAttr
 
-from adk_stream_protocol import ChatBridge, Limits
+from adk_stream_protocol import ApprovalPolicy, ApprovalRequest, Chain, ChatBridge, Limits, Link, Owner
 from adk_stream_protocol.protocol.call_record import CallRecord, State
 from adk_stream_protocol.store import open_store
 from adk_stream_protocol.store.base import Store
 from adk_stream_protocol.testing import call
+from support.approvers import groups_of
 from support.apps import app_of, user_of
 from support.tool_log import ToolLog
 
@@ -121,6 +122,18 @@ class PayingModel(BaseLlm):
         yield LlmResponse(content=types.Content(role="model", parts=parts), usage_metadata=usage, partial=False)
 
 
+CHAINED_S = {"olga": 60.0, "otto": 0.4}
+"""Users whose payments others decide about, and how long each of them has."""
+
+
+def who_decides(request: ApprovalRequest) -> Chain | type[Owner]:
+    if request.user not in CHAINED_S:
+        return Owner
+    lasts_s = CHAINED_S[request.user]
+    links = (["group:managers"], ["eva", "group:heads"], ["zoe", "ada"])
+    return Chain([Link(approvers, lasts_s) for approvers in links])
+
+
 class PayingApp:
     """Approvals and sessions in one database, or both in memory."""
 
@@ -142,7 +155,15 @@ class PayingApp:
         self.store = open_store(database)
         mortal: Any = MortalStore(self.store, death)
         limits = Limits(lease_s=lease_s, max_runs_per_user=1000)  # one user has all the chats
-        self.bridge = ChatBridge(agent, user_id=user_of, session_service=self.sessions, store=mortal, limits=limits)
+        self.bridge = ChatBridge(
+            agent,
+            user_id=user_of,
+            groups=groups_of,
+            approvals=ApprovalPolicy(decide=who_decides, edits={"pay": {"type": "object"}}),
+            session_service=self.sessions,
+            store=mortal,
+            limits=limits,
+        )
         # It looks for what others have left behind only when it is told to: a test says who takes up what.
         recovery = self.bridge._service._recovery
         self.look_for_lost_runs = recovery.start

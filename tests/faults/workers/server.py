@@ -22,7 +22,8 @@ from support.tool_log import ToolLog
 
 def child(life: socket.socket, *, kind: str, database: str, port: int, log: str, payment_s: float, output: str) -> None:
     """`kind`: the command, or an application of one's own under plain uvicorn, which waits for its connections as long
-    as it takes or for so many seconds. The end of `life` tells the test that this process has ended."""
+    as it takes or for so many seconds, and whose live sessions may talk on while somebody decides. The end of `life`
+    tells the test that this process has ended."""
     life.sendall(os.getpid().to_bytes(8, "big"))
     file = os.open(output, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
     os.dup2(file, 1)
@@ -32,8 +33,15 @@ def child(life: socket.socket, *, kind: str, database: str, port: int, log: str,
         slow_bank.agent = agent
         cli.main(["serve", "faults.workers.slow_bank:agent", "--database", database, "--port", str(port)])
         return
-    waits_s = None if kind == "uvicorn" else int(kind.removeprefix("uvicorn "))
-    bridge = ChatBridge(agent, user_id=user_of, store=database, session_service=DatabaseSessionService(database))
+    server, _, talking_on = kind.partition(", ")
+    waits_s = None if server == "uvicorn" else int(server.removeprefix("uvicorn "))
+    bridge = ChatBridge(
+        agent,
+        user_id=user_of,
+        store=database,
+        session_service=DatabaseSessionService(database),
+        live_while_waiting="continue" if talking_on else None,
+    )
     uvicorn.run(app_of(bridge), port=port, timeout_graceful_shutdown=waits_s)
 
 

@@ -23,7 +23,8 @@ USER = {"x-user": "ann", "x-demo-user": "ann"}
 class Server:
     """One process at a time, always on the same port."""
 
-    def __init__(self, configuration: dict[str, Any]) -> None:
+    def __init__(self, configuration: dict[str, Any], script: str = server.__file__) -> None:
+        self._script = script
         with socket.create_server(("127.0.0.1", 0)) as found:
             self._port: int = found.getsockname()[1]
         self._configuration = {**configuration, "port": self._port}
@@ -36,7 +37,7 @@ class Server:
 
     async def start(self) -> None:
         """Returns when it answers."""
-        self._life = fork(server.__file__, self._configuration)
+        self._life = fork(self._script, self._configuration)
         self._pid = int.from_bytes(self._life.recv(8), "big")
         self._life.setblocking(False)
         async with asyncio.timeout(PATIENCE_S), httpx.AsyncClient(trust_env=False) as http:

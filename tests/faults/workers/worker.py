@@ -38,8 +38,11 @@ async def work(connection: socket.socket, database: str, effects: str, death: li
     writer.close()
 
 
-async def _answer(paying: PayingApp, method: str, path: str, body: str = "") -> list[Any]:
-    answer = await exchange(paying.app, method=method, path=path, body=body.encode())
+async def _answer(
+    paying: PayingApp, method: str, path: str, body: str = "", headers: dict[str, str] | None = None
+) -> list[Any]:
+    given = {} if headers is None else {"headers": {"content-type": "application/json", **headers}}
+    answer = await exchange(paying.app, method=method, path=path, body=body.encode(), **given)
     return [answer.status, answer.body.decode()]
 
 
