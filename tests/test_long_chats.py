@@ -17,7 +17,7 @@ from adk_stream_protocol.adk.session import MessageIds
 from support.conversations import Conversation, conversation
 from support.loop_watch import Held, LoadedForNothing, watched
 
-SHORT, LONG = 125, 1000
+SHORT, LONG = 250, 2000  # much longer than one slice of work even where a turn costs next to nothing
 GROWS = LONG / SHORT
 
 

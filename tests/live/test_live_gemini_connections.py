@@ -131,6 +131,26 @@ def test_a_cancelled_call_is_withdrawn_while_adk_waits_for_it(name: str, at_once
     play(service, scenario, name)
 
 
+def test_words_before_the_end_of_an_interrupted_turn_get_the_answer_that_comes_after_it() -> None:
+    """An older model ends the half of a turn in which it called a tool, and with it goes the message."""
+
+    def service(session: WireSession) -> None:
+        session.expect_text()
+        session.call("pay", {"amount": 5})
+        session.cancel("call-1")
+        session.interrupted()
+        assert session.expect_text() == "And now?"
+        session.turn_complete()  # of what was interrupted
+        answer(session, "All right, I will not pay.")
+
+    async def scenario(at: Bridged) -> None:
+        asked = await at.client.say("Pay five.")
+        assert errors_of(asked) == [WITHDRAWN]
+        assert (await at.client.say("And now?")).text == "All right, I will not pay."
+
+    play(service, scenario, GEMINI_2_5)
+
+
 # -- lost connections -------------------------------------------------------------------------------------------------
 
 

@@ -123,6 +123,14 @@ TABLE: dict[str, list[tuple[str, str]]] = {
     "an interrupted answer to a result": [
         ("write A", ""), ("call c1", "A"), ("result c1", "A"), ("interrupted", "A"), ("done", "A!"),
     ],
+    "an interruption between two turns, and its end after the next words": [
+        ("write A", ""), ("text", "A"), ("done", "A!"), ("interrupted", "-"), ("write B", ""), ("done", "B"),
+        ("text", "B"), ("done", "B!"),
+    ],
+    "an interruption between two turns, and its end before the next words": [
+        ("write A", ""), ("text", "A"), ("done", "A!"), ("interrupted", "-"), ("done", "-"), ("write B", ""),
+        ("done", "B!"),
+    ],
     # -- written instead of an answer to a call ------------------------------------------------------------------------
     "words instead of an answer, 2.5": [
         ("write A", ""), ("call c1", "A"), ("write B", ""), ("result c1", "A"), ("done", "B"), ("TEXT", "B"),

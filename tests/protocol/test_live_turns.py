@@ -232,6 +232,18 @@ def test_the_whole_text_of_a_cut_answer_belongs_to_it_and_so_does_the_result_of_
     assert table.turns.routes.turn is Turn.CUT
 
 
+@pytest.mark.parametrize("has_reason", [False, True])
+def test_the_end_of_what_was_interrupted_between_two_turns_ends_no_other_turn(has_reason: bool) -> None:
+    table = Table()
+    table.event(is_interrupted=True)
+    table.event(is_turn_complete=True, has_reason=has_reason)
+    table.feed(facts.Wrote("A"))
+    assert of(effects.Close, table.event(is_turn_complete=True))  # an empty answer
+    table.event(is_interrupted=True)
+    table.feed(facts.Wrote("B"))
+    assert not of(effects.Close, table.event(is_turn_complete=True))
+
+
 def test_pieces_of_an_utterance_are_one_message() -> None:
     table = Table()
     heard = [of(effects.Hear, table.event(heard=is_all))[0].message for is_all in (False, False, True, True)]

@@ -159,8 +159,9 @@ class Routes:
             return self._say(event)
         if event.is_turn_complete:
             return self._complete(event)
-        if event.is_interrupted and self.current is not None:
-            self.turn = Turn.EARLIER if self.current.phase is Phase.ASKED else Turn.CUT
+        if event.is_interrupted:
+            is_answering = self.current is not None and self.current.phase is not Phase.ASKED
+            self.turn = Turn.CUT if is_answering else Turn.EARLIER
         return Place(event, self.current)
 
     def _take_results(self, event: ModelEvent) -> Message | None:
@@ -253,11 +254,11 @@ class Routes:
         self._step += 1
         self._is_speaking = self._is_saying = False
         message = self.current
-        if message is None:
-            return Place(event, None)
-        if self.turn is Turn.EARLIER and not event.has_reason:
+        if self.turn is Turn.EARLIER and (message is None or not event.has_reason):
             self.turn = Turn.PLAIN
             return Place(event, message)
+        if message is None:
+            return Place(event, None)
         # Older models end the turn in which they called a tool, and answer in another one: that, and what the user has
         # written since.
         is_half = event.goes_on is None and self.turn is Turn.HAS_RESULT
