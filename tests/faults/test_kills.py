@@ -28,7 +28,7 @@ from support.truth import disagreements
 
 FULL_SIZE = bool(os.environ.get("FULL_SIZE"))
 KILLS = 1_000 if FULL_SIZE else 50
-LEASE_S = 2  # instead of ten: every batch waits for the leases of its dead
+LEASE_S = 4  # instead of ten: every batch waits for the leases of its dead. Less would be lost on a busy machine
 PATIENCE_S = 60
 BATCH = 5 * len(STEPS)
 AT_A_TIME = 6
