@@ -50,7 +50,8 @@ class Storm:
         self._calls_left = 8
         self._next_amount = 1
         self._model = ScriptedModel([self._reply] * 200)
-        self.seen = Seen(ChatKey("bank", "ann", name), store, sessions, ToolLog())
+        # An application of its own: on a slow machine the workers of another storm would continue what these lose.
+        self.seen = Seen(ChatKey(f"bank_{name}", "ann", name), store, sessions, ToolLog())
         style = self._random.choice(["approval-request", "approval-request", "confirmation-tool"])
         self._workers = [self._worker(store, sessions, style) for _ in range(2)]
         self._apps = [app_of(worker) for worker in self._workers]
@@ -60,7 +61,7 @@ class Storm:
         tools.append(client_tool(locate, approve=True))
         agent = LlmAgent(name="bank", model=self._model, tools=tools)
         given: dict[str, Any] = {"store": store, "session_service": sessions, "approval_style": style}
-        return ChatBridge(agent, user_id=user_of, **given)
+        return ChatBridge(agent, user_id=user_of, app_name=self.seen.chat.app_name, **given)
 
     async def _pay(self, amount: int, tool_context: ToolContext) -> dict[str, Any]:
         """Send money."""
