@@ -23,12 +23,10 @@ run_again_on_changes(command, Path.cwd(), on_restart=lambda path: print("changed
 print("over", flush=True)
 """
 SERVER = """
-import signal
+import signal, sys
+signal.signal(signal.SIGTERM, lambda *_: sys.exit(print("ends", flush=True)))
 print("begins", flush=True)
-try:
-    signal.pause()
-except KeyboardInterrupt:
-    print("ends", flush=True)
+signal.pause()
 """
 
 
@@ -41,7 +39,9 @@ def folder(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def watcher(folder: Path) -> Generator[subprocess.Popen[str]]:
-    process = subprocess.Popen([sys.executable, "-c", WATCHER], cwd=folder, stdout=subprocess.PIPE, text=True)
+    # As a shell starts a background job: with SIGINT ignored.
+    command = ["sh", "-c", 'trap "" INT; exec "$@"', "sh", sys.executable, "-c", WATCHER]
+    process = subprocess.Popen(command, cwd=folder, stdout=subprocess.PIPE, text=True)
     yield process
     process.terminate()  # it takes its command with it
     process.communicate(timeout=PATIENCE_S)

@@ -17,7 +17,8 @@ def run_again_on_changes(command: Sequence[str], folder: Path, *, on_restart: Ca
     """Until Ctrl-C or SIGTERM. A command that ends by itself is started again after the next change.
 
     `on_restart`: gets the name of a file that has changed."""
-    signal.signal(signal.SIGTERM, _interrupt)
+    for number in (signal.SIGINT, signal.SIGTERM):  # a shell starts background jobs with SIGINT ignored
+        signal.signal(number, _interrupt)
     process: subprocess.Popen[bytes] | None = None
     wanted = PythonFilter(extra_extensions=_FILES)
     try:
@@ -45,7 +46,7 @@ def _start(command: Sequence[str]) -> subprocess.Popen[bytes]:
 
 
 def _stop(process: subprocess.Popen[bytes]) -> None:
-    process.send_signal(signal.SIGINT)
+    process.terminate()
     try:
         process.wait(_END_S)
     except subprocess.TimeoutExpired:
