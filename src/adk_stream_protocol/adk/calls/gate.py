@@ -29,7 +29,7 @@ from ...errors import StoreUnavailable
 from ...protocol.call_record import CallKey, ChatKey
 from ...store.base import Lease, Store
 from ..control_flow import control_flow_of
-from ..event_parts import ABORTED, as_dict, asks_for_confirmation
+from ..event_parts import ABORTED, asks_for_confirmation
 from . import live_gate
 from .client_tools import ClientTool
 from .credentials import NO_CONSENT_IN_LIVE, asks_for_credential, without_request
@@ -51,7 +51,7 @@ from .live_observer import LiveObserver
 from .long_running import STILL_AT_WORK, has_ended, has_ref, open_work
 from .policy import ApprovalPolicy, ApprovalRequest, Verdict
 from .questions import REQUIRES_CONFIRMATION, name_questions
-from .remote_calls import made_in, questions_in, take_results, without_question
+from .remote_calls import made_in, policy_request, questions_in, take_results, without_question
 from .seals import seal_as_recorded
 from .unanswerable import (
     refuse_question_without_client,
@@ -122,7 +122,7 @@ class ApprovalGate(BasePlugin):
         if asks_for_confirmation(event):
             return without_node_question(event)
         for key, question in questions_in(event):
-            await self._ask_for_remote(event, key, question, leased)
+            await self._ask_for_remote(event, key, question, session)
         await take_results(event, self._store, leased)
         name_questions(event, leased.records)
         name_inner_calls(event, leased)
@@ -134,22 +134,23 @@ class ApprovalGate(BasePlugin):
             seal_as_recorded(event, session.events, leased.records)
         return None
 
-    async def _ask_for_remote(
-        self, event: Event, key: CallKey, question: types.FunctionCall, leased: LeasedChat
-    ) -> None:
-        """A remote agent asks: record it before anybody sees it."""
+    async def _ask_for_remote(self, event: Event, key: CallKey, question: types.FunctionCall, session: Session) -> None:
+        """A remote agent asks: record it before anybody sees it. The policy says who is asked; that somebody is, the
+        remote agent has decided."""
+        leased = self._leased[ChatKey(session.app_name, session.user_id, session.id)]
         if key in leased.records:
             return  # ADK relays a question twice
-        original = as_dict(as_dict(question.args).get("originalFunctionCall"))
+        wanted = policy_request(event, question, session)
         call = GatedCall(
             store=self._store,
             policy=self._policy,
             lease_s=self._lease_s,
             leased=leased,
             key=key,
-            tool=BaseTool(name=str(original.get("name")), description=""),
-            arguments=as_dict(original.get("args")),
+            tool=BaseTool(name=wanted.tool, description=""),
+            arguments=copy.deepcopy(dict(wanted.arguments)),
         )
+        call.verdict = await self._policy.verdict(wanted)
         refusal = await call.ask_for_remote(question, made_in(event))
         if refusal is not None:
             logger.error("a remote agent's question was not asked: %s", refusal)
