@@ -47,11 +47,13 @@ def questions_in(event: Event) -> list[tuple[CallKey, types.FunctionCall]]:
     return found
 
 
-def policy_request(event: Event, question: types.FunctionCall, session: Session) -> ApprovalRequest:
-    """What the policy is asked about."""
+def policy_request(
+    event: Event, question: types.FunctionCall, session: Session, user: str | None = None
+) -> ApprovalRequest:
+    """What the policy is asked about. `user`: the owner of the chat, if the session is another one's."""
     original = as_dict(as_dict(question.args).get("originalFunctionCall"))
     return ApprovalRequest(
-        user=session.user_id,
+        user=user or session.user_id,
         tool=str(original.get("name")),
         arguments=copy.deepcopy(as_dict(original.get("args"))),
         agent=event.author,
