@@ -15,7 +15,6 @@ TESTED_ELSEWHERE = {
     # parts of one machine, which is tested as a whole
     "adk/translate/approval_card": "chat/test_inbox",
     "adk/translate/recorded_chunks": "adk/test_call_parts_results",
-    "chat/unasked_turns": "chat/test_recovery_runs",
     "adk/calls/waiting": "live/test_live_gate",
     "adk/node_tree": "adk/test_control_flow",
     "adk/run_end": "adk/test_history_unfinished",

@@ -15,10 +15,12 @@ from google.adk.runners import Runner
 from google.adk.sessions import InMemorySessionService
 from google.adk.tools import FunctionTool, LongRunningFunctionTool, request_input
 
+from adk_stream_protocol import ApprovalPolicy, ApprovalRequest, Chain, Link, Nobody, Owner
 from adk_stream_protocol.adk.runner import resumable
 from adk_stream_protocol.protocol.call_record import ChatKey
 from adk_stream_protocol.store.memory import MemoryStore
 from adk_stream_protocol.testing import ScriptedModel, call
+from support.approvers import ended, of, shown
 from support.conversations import asked_parts
 from support.pages import Clock, Page, Till, page
 from support.records import read_whole
@@ -97,6 +99,49 @@ async def test_a_remote_agents_question_is_asked_and_its_answer_reaches_it(yes: 
         ]
         assert told == [{"paid": 5} if yes else {"error": "This tool call is rejected."}]
         await at.is_what_a_reload_shows()
+
+
+@both_dialects
+@pytest.mark.parametrize("yes", [True, False], ids=["approved", "denied"])
+async def test_those_whom_the_policy_names_decide_about_a_remote_agents_call(yes: bool, use_legacy: bool) -> None:
+    till, store, wanted = Till(), MemoryStore(), list[ApprovalRequest]()
+
+    def decide(request: ApprovalRequest) -> Chain:
+        wanted.append(request)
+        return Chain([Link(["max"]), Link(["eva"])])
+
+    options = {"use_legacy": use_legacy, "record": store, "approvals": ApprovalPolicy(decide=decide)}
+    async with shop(PAY, "Remote done.", till=till, **options) as (at, model):
+        asked = await at.say("Pay.")
+        assert [(each.user, each.tool, each.arguments, each.agent) for each in wanted] == [
+            ("ann", "pay", {"amount": 5}, "helper")
+        ]
+        assert asked.of_type("tool-approval-request") == []
+        assert (shown(at)["status"], at.states("pay"), till.paid) == ("pending", ["input-available"], [])
+        assert (await of(at, "ann").inbox(), await of(at, "eva").inbox()) == ([], [])
+        await at.is_what_a_reload_shows()
+        await of(at, "max").decide()
+        assert till.paid == []
+        await of(at, "eva").decide(yes)
+        await ended(at)
+        assert (till.paid, at.states("pay")) == (([5], ["output-available"]) if yes else ([], ["output-error"]))
+        assert shown(at)["status"] == ("approved" if yes else "denied")
+        assert await states(at, store) == ["done" if yes else "denied"]
+        told = [
+            part["result"] for part in asked_parts(model.requests[-1]) if isinstance(part, dict) and "result" in part
+        ]
+        assert told == [{"paid": 5} if yes else {"error": "This tool call is rejected."}]
+
+
+@pytest.mark.parametrize("answer", [Nobody, Owner, "?"])
+async def test_the_owner_answers_a_remote_agent_where_the_policy_names_nobody_else(answer: Any) -> None:
+    till = Till()
+    async with shop(PAY, "Remote done.", till=till, approvals=ApprovalPolicy(decide=lambda _: answer)) as (at, _):
+        await at.say("Pay.")
+        assert (at.states("pay"), till.paid) == (["approval-requested"], [])
+        at.decide("pay")
+        assert (await at.answer()).text.endswith("Remote done.")
+        assert till.paid == [5]
 
 
 async def test_an_answer_counts_once_and_in_time() -> None:

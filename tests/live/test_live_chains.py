@@ -8,7 +8,7 @@ from google.adk.tools import FunctionTool
 
 from adk_stream_protocol import ApprovalPolicy, Link, Nobody, client_tool
 from adk_stream_protocol.testing import call
-from live.live_pages import LivePage, both_families, live_page, told_results, until
+from live.live_pages import LivePage, both_families, live_page, live_world, told_results, until
 from support.approvers import Approver, groups_of, in_chain
 from support.pages import Till
 
@@ -96,3 +96,42 @@ async def test_a_browsers_tool_waits_for_the_chain(family: str) -> None:
         assert asked.of_type("tool-input-available") == asked.of_type("tool-approval-request") == []
         await of(at, "max").decide()
         assert (await at.chat.messages())[-1]["parts"][-1]["type"] == "data-adk-approval"
+
+
+@pytest.mark.parametrize("is_asked_by_voice", [False, True])
+async def test_what_goes_on_after_the_session_is_prepared_as_its_turn_was(is_asked_by_voice: bool) -> None:
+    till = Till()
+    options: dict[str, Any] = {
+        **CHAINED,
+        "tools": (till.gated,),
+        "prepare": lambda connection, body: {"custom_metadata": {"tenant": "t1"}},
+    }
+    async with live_world([call("pay", amount=5)], "Paid.", **options) as world:
+        async with world.socket(sdk_version=7) as at:
+            if is_asked_by_voice:
+                at.client.tell("attach", id="c1")
+                at.client.tell("voice-start", sdkVersion=7)
+                at.client.tell("activity-start")
+                at.client.send_frame(bytes(3200))
+                at.client.tell("activity-end")
+            else:
+                await at.say("Pay.")
+            await until_asked(at)
+        await world.run_ended()
+        for person in (of(at, "max", "managers"), of(at, "eva")):
+            await person.decide()
+        async with asyncio.timeout(60):
+            while "Paid." not in str(await world.chat.messages()):
+                await asyncio.sleep(0.01)
+        session = await world.chat.session()
+        assert session is not None
+        after = [event for event in session.events if event.author == "helper" and not event.live_session_id]
+        assert {(event.custom_metadata or {}).get("tenant") for event in after[-2:]} == {"t1"}
+        (record,) = await world.records()
+        assert record.sdk_version == 7
+
+
+async def until_asked(at: LivePage) -> None:
+    async with asyncio.timeout(60):
+        while not await of(at, "max", "managers").inbox():
+            await asyncio.sleep(0.01)

@@ -15,6 +15,7 @@ from google.adk.workflow import BaseNode
 
 from ..errors import ConfigurationError
 from .calls.gated_nodes import put_gate_before_nodes
+from .calls.nested_remotes import let_remote_agents_wait
 
 AgentLike = BaseNode | App | Runner
 
@@ -31,6 +32,7 @@ class RunnerOptions:
 
 def build_runner(agent: AgentLike, options: RunnerOptions, gate: BasePlugin) -> Runner:
     put_gate_before_nodes()
+    let_remote_agents_wait()
     if isinstance(agent, Runner):
         if any(vars(options).values()):
             raise ConfigurationError("A Runner brings its own name and services: give them to the Runner.")

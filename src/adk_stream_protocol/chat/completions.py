@@ -74,7 +74,7 @@ class CallCompletions:
             raise NotFound
         run = self._leases.get(chat.key)
         if run is not None and run.message_id == work.message_id:
-            work = msgspec.structs.replace(work, prepared=run.leased.prepared)
+            work = msgspec.structs.replace(work, **run.leased.turn)
             run.leased.records[work.call] = work
         await self._store.add(work)
 

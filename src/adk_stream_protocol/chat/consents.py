@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
+from typing import Any, cast
 
 import msgspec
 
@@ -14,6 +14,7 @@ from ..chunk_log import ChunkLog
 from ..errors import NotFound
 from ..protocol import call_record
 from ..protocol.call_record import CallKey, CallRecord, State
+from ..protocol.chunks import SdkVersion
 from ..store.base import Store, advance
 from .leases import ChatLeases
 from .prepared import decode_prepared
@@ -85,6 +86,7 @@ class Consents:
             message_id=asked.message_id,
             start_id=asked.message_id,
             prepared=decode_prepared(record.prepared),
+            sdk_version=cast(SdkVersion | None, record.sdk_version),
             needs_reader=False,
         )
         await self._segments.continue_message(chat, leased, continuation, events, calls)

@@ -92,7 +92,7 @@ class LeasedCalls:
 
     async def _record_questions(self, leased: LeasedChat) -> None:
         """The list of chats finds who is waited for in the records alone."""
-        about: dict[str, Any] = {"message_id": leased.message_id, "prepared": leased.prepared, "delivered": False}
+        about: dict[str, Any] = {"message_id": leased.message_id, "delivered": False, **leased.turn}
         for call, question in leased.questions.items():
             if call not in leased.records:  # a tool that asks by itself is recorded by the gate
                 leased.records[call] = msgspec.structs.replace(question, **about)

@@ -23,7 +23,7 @@ from ..protocol.messages import ClientStyle
 from ..protocol.turn import Turn
 from .leases import ChatLeases
 from .live_voice import LiveVoice
-from .prepared import Prepared, presentation
+from .prepared import Prepared, encode_prepared, presentation
 from .refused_voice import RefusedVoice
 from .segments import RunDefaults, Segments
 
@@ -64,7 +64,6 @@ class LiveChats:
         ids = MessageIds(user_message_id=None, message_id=None, **presentation(prepared, turn.approval_style))
         await self._end_waiting(chat.key)
         live = await self._open_in_style(chat, prepared, ClientStyle(turn.sdk_version, turn.approval_style))
-        live.leased.sdk_version = turn.sdk_version
         translator = self._segments.new_translator(chat, ids, turn.sdk_version)
         message = LiveMessage(translator, user_message_id=turn.message_id, shown=ids)
         return await live.say(message, encode_content(turn), prepared.get("state_delta"), by)
@@ -143,6 +142,7 @@ class LiveChats:
             self._styles[chat.key] = style
         live = await self.open(chat, prepared)
         live.spoken_style = self._styles.get(chat.key, style)
+        live.leased.prepared, live.leased.sdk_version = encode_prepared(prepared), live.spoken_style.sdk_version
         return live
 
     async def open(self, chat: Chat, prepared: Prepared) -> LiveRun:

@@ -29,7 +29,7 @@ from ...errors import StoreUnavailable
 from ...protocol.call_record import CallKey, ChatKey
 from ...store.base import Lease, Store
 from ..control_flow import control_flow_of
-from ..event_parts import ABORTED, as_dict, asks_for_confirmation
+from ..event_parts import ABORTED, asks_for_confirmation
 from . import live_gate
 from .client_tools import ClientTool
 from .credentials import NO_CONSENT_IN_LIVE, asks_for_credential, without_request
@@ -47,11 +47,11 @@ from .gated_call import STORE_DOWN, GatedCall, new_approval_id
 from .gated_nodes import GATE
 from .inner_calls import name_inner_calls
 from .leased_chat import LeasedChat, call_keys
-from .live_observer import LiveObserver
+from .live_observer import LiveObserver, NestedCall
 from .long_running import STILL_AT_WORK, has_ended, has_ref, open_work
 from .policy import ApprovalPolicy, ApprovalRequest, Verdict
 from .questions import REQUIRES_CONFIRMATION, name_questions
-from .remote_calls import made_in, questions_in, take_results, without_question
+from .remote_calls import made_in, policy_request, questions_in, take_results, without_question
 from .seals import seal_as_recorded
 from .unanswerable import (
     refuse_question_without_client,
@@ -70,7 +70,7 @@ class ApprovalGate(BasePlugin):
         super().__init__(name=GATE)
         self._store = store
         self._lease_s = lease_s
-        self._policy = policy
+        self.policy = policy
         self._leased: dict[ChatKey, LeasedChat] = {}
         # By the object that ADK makes for each call: two calls may have the same id.
         self._calls: WeakKeyDictionary[ToolContext, GatedCall] = WeakKeyDictionary()
@@ -122,7 +122,7 @@ class ApprovalGate(BasePlugin):
         if asks_for_confirmation(event):
             return without_node_question(event)
         for key, question in questions_in(event):
-            await self._ask_for_remote(event, key, question, leased)
+            await self._ask_for_remote(event, key, question, session)
         await take_results(event, self._store, leased)
         name_questions(event, leased.records)
         name_inner_calls(event, leased)
@@ -134,22 +134,16 @@ class ApprovalGate(BasePlugin):
             seal_as_recorded(event, session.events, leased.records)
         return None
 
-    async def _ask_for_remote(
-        self, event: Event, key: CallKey, question: types.FunctionCall, leased: LeasedChat
-    ) -> None:
-        """A remote agent asks: record it before anybody sees it."""
+    async def _ask_for_remote(self, event: Event, key: CallKey, question: types.FunctionCall, session: Session) -> None:
+        """A remote agent asks: record it before anybody sees it. The policy says who is asked; that somebody is, the
+        remote agent has decided."""
+        leased = self._leased[ChatKey(session.app_name, session.user_id, session.id)]
         if key in leased.records:
             return  # ADK relays a question twice
-        original = as_dict(as_dict(question.args).get("originalFunctionCall"))
-        call = GatedCall(
-            store=self._store,
-            policy=self._policy,
-            lease_s=self._lease_s,
-            leased=leased,
-            key=key,
-            tool=BaseTool(name=str(original.get("name")), description=""),
-            arguments=as_dict(original.get("args")),
-        )
+        wanted = policy_request(event, question, session)
+        call = self.new_call(leased, key, BaseTool(name=wanted.tool, description=""))
+        call.arguments = copy.deepcopy(dict(wanted.arguments))
+        call.verdict = await self.policy.verdict(wanted)
         refusal = await call.ask_for_remote(question, made_in(event))
         if refusal is not None:
             logger.error("a remote agent's question was not asked: %s", refusal)
@@ -167,19 +161,24 @@ class ApprovalGate(BasePlugin):
             leased = outer
         if leased is None:
             return None
-        call = GatedCall(
+        call = self.new_call(leased, key, tool, nested_in(leased, tool_context))
+        call.is_delegated = leased.live_observer is not None and is_delegated(tool_context)
+        self._calls[tool_context] = call
+        return call
+
+    def new_call(
+        self, leased: LeasedChat, key: CallKey, tool: BaseTool, nested_in: NestedCall | None = None
+    ) -> GatedCall:
+        return GatedCall(
             store=self._store,
-            policy=self._policy,
+            policy=self.policy,
             lease_s=self._lease_s,
             leased=leased,
             key=key,
             tool=tool,
             arguments={},
-            nested_in=nested_in(leased, tool_context),
-            is_delegated=leased.live_observer is not None and is_delegated(tool_context),
+            nested_in=nested_in,
         )
-        self._calls[tool_context] = call
-        return call
 
     # -- before a tool ------------------------------------------------------------------------------------------------
 
@@ -228,9 +227,9 @@ class ApprovalGate(BasePlugin):
         """What the policy says about a call; None if nobody asks it, as for ADK's own control flow."""
         agent = tool_context._invocation_context.agent  # pyright: ignore[reportPrivateUsage]
         is_control_flow = isinstance(agent, LlmAgent) and tool.name in control_flow_of(agent)
-        if self._policy.decide is None or is_control_flow or type(tool) is BaseTool:
+        if self.policy.decide is None or is_control_flow or type(tool) is BaseTool:
             return None
-        return await self._policy.verdict(
+        return await self.policy.verdict(
             ApprovalRequest(
                 user=tool_context.session.user_id,
                 tool=tool.name,
@@ -257,7 +256,7 @@ class ApprovalGate(BasePlugin):
             return {"error": refusal}
         if not call.waits_inside:
             return None
-        return await live_gate.wait_for_output(call, tool_context)
+        return await live_gate.wait_for_output(call)
 
     # -- after a tool -------------------------------------------------------------------------------------------------
 
@@ -312,7 +311,7 @@ class ApprovalGate(BasePlugin):
             if refusal is not None:
                 return {"error": refusal}
             if call.nested_in is not None:
-                return await live_gate.wait_for_output(call, tool_context)
+                return await live_gate.wait_for_output(call)
             if observer is not None:
                 observer.left(call.key)
         return None
@@ -332,7 +331,7 @@ class ApprovalGate(BasePlugin):
     async def _ask(self, call: GatedCall, tool_context: ToolContext) -> str | None:
         """ADK is about to ask for this call: record it first. Returns why nobody can be asked, or None."""
         requested = tool_context.actions.requested_tool_confirmations[call.key.call_id]
-        requested.hint = self._policy.hint(call.tool.name, call.arguments) or requested.hint
+        requested.hint = self.policy.hint(call.tool.name, call.arguments) or requested.hint
         approval_id = new_approval_id() if call.waits_inside else None
         return await call.ask(hint=requested.hint, payload=requested.payload, approval_id=approval_id)
 

@@ -100,6 +100,11 @@ class LeasedChat:
     def key(self) -> ChatKey:
         return self.lease.chat
 
+    @property
+    def turn(self) -> dict[str, Any]:
+        """What each call of this run is recorded with, for the run that goes on with it later."""
+        return {"prepared": self.prepared, "sdk_version": self.sdk_version}
+
     async def title(self) -> str | None:
         """The chat's new title; None if this run does not change it."""
         return await title_of(self.begun.events) if self.begun is not None else None

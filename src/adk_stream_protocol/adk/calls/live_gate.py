@@ -86,15 +86,15 @@ async def run_again(call: GatedCall, tool_args: dict[str, Any], tool_context: To
     return await record_result(call, tool_context, result) or as_response(result)
 
 
-async def wait_for_output(call: GatedCall, tool_context: ToolContext) -> dict[str, Any]:
+async def wait_for_output(call: GatedCall) -> dict[str, Any]:
     """Wait for what the browser gives for a call of its own."""
-    answered = await wait_for_answer(call, tool_context)
+    answered = await wait_for_answer(call)
     return {"error": NOT_APPROVED} if answered is None else ended_response(answered)
 
 
 async def _take_up_when_approved(call: GatedCall, tool_context: ToolContext) -> dict[str, Any] | None:
     """Wait for the person's decision. None if the tool may run now, or the response that ADK gets instead."""
-    decided = await wait_for_answer(call, tool_context)
+    decided = await wait_for_answer(call)
     if decided is None:
         return {"error": NOT_APPROVED}
     try:

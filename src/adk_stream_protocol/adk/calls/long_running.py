@@ -62,8 +62,7 @@ async def open_work(call: GatedCall) -> None:
     try:
         now = (await call.store.read(call.leased.key, work_key(call.key))).now
         record = work_record(call.leased.key, call.key, call.tool.name, call.arguments)
-        about = {"asked_at": now, "message_id": call.leased.message_id, "prepared": call.leased.prepared}
-        record = msgspec.structs.replace(record, **about)
+        record = msgspec.structs.replace(record, asked_at=now, message_id=call.leased.message_id, **call.leased.turn)
         if await to_its_end(call.store.add(record)):
             call.leased.records[record.call] = record
     except StoreUnavailable:

@@ -4,11 +4,13 @@ ADK relays the events of the remote agent as those of its local agent, and an an
 its questions get records, so that somebody can answer them, and what came of them is recorded.
 """
 
+import copy
 import logging
 from collections.abc import Collection
 from typing import Any
 
 from google.adk.events import Event
+from google.adk.sessions import Session
 from google.adk.tools.tool_confirmation import ToolConfirmation
 from google.genai import types
 
@@ -19,6 +21,7 @@ from ...protocol.call_record import CallKey, CallRecord, NotAllowed, State
 from ...store.base import Store, advance
 from ..event_parts import as_dict, is_frameworks_own, is_relayed
 from .leased_chat import LeasedChat
+from .policy import ApprovalRequest
 
 logger = logging.getLogger(__name__)
 
@@ -42,6 +45,20 @@ def questions_in(event: Event) -> list[tuple[CallKey, types.FunctionCall]]:
         if call.name == CONFIRMATION and is_frameworks_own(event, call) and original.get("id"):
             found.append((CallKey(event.invocation_id, str(original["id"])), call))
     return found
+
+
+def policy_request(
+    event: Event, question: types.FunctionCall, session: Session, user: str | None = None
+) -> ApprovalRequest:
+    """What the policy is asked about. `user`: the owner of the chat, if the session is another one's."""
+    original = as_dict(as_dict(question.args).get("originalFunctionCall"))
+    return ApprovalRequest(
+        user=user or session.user_id,
+        tool=str(original.get("name")),
+        arguments=copy.deepcopy(as_dict(original.get("args"))),
+        agent=event.author,
+        state=dict(session.state),
+    )
 
 
 def without_question(event: Event, call: types.FunctionCall) -> None:

@@ -35,7 +35,7 @@ _SHORTEST_WAIT_S = 0.01
 _POLL_S = 1  # for answers that another worker received
 
 
-async def wait_for_answer(call: GatedCall, tool_context: ToolContext) -> CallRecord | None:
+async def wait_for_answer(call: GatedCall) -> CallRecord | None:
     """The call's record, once the call is answered or its deadline has passed. None if the record was deleted."""
     store, leased, key = call.store, call.leased, call.key
     observer, nested = cast(WaitObserver, leased.observer), call.nested_in
