@@ -67,7 +67,7 @@ EQUIVALENT: dict[str, dict[str, str]] = {
         "_Session._read_call: \"\" -> ('mutant') (2)": (
             "A call without a name is none of those that are looked for, whatever stands there."
         ),
-        "_Session._read_call: str(original.get(\"id\")) -> (original.get('id'))": (
+        "_asked_about: str(original.get(\"id\")) -> (original.get('id'))": (
             "ADK's ids are texts; a question without one is about no call."
         ),
         '_input_request: call.name or "" -> (call.name)': ("The name is known: it was looked for."),

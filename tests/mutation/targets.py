@@ -104,7 +104,12 @@ TARGETS = {
     ),
     "session_calls": Target(
         "adk_stream_protocol.adk.calls.session_calls",
-        ["tests/adk/test_session_calls.py", "tests/adk/test_session_calls_told.py", "tests/adk/test_resumption.py"],
+        [
+            "tests/adk/test_session_calls.py",
+            "tests/adk/test_session_calls_told.py",
+            "tests/adk/test_session_calls_stored.py",
+            "tests/adk/test_resumption.py",
+        ],
     ),
     "resumption": Target("adk_stream_protocol.adk.calls.resumption", ["tests/adk/test_resumption.py"]),
     "call_parts": Target("adk_stream_protocol.adk.translate.call_parts", CALL_PART_TESTS),
