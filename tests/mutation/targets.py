@@ -29,6 +29,9 @@ GATE_TESTS = [
     "tests/adk/test_unanswerable_nodes.py",
     "tests/adk/test_policy_decides.py",
     "tests/adk/test_repeated_call_ids.py",
+    "tests/adk/test_inner_waits.py",
+    "tests/adk/test_gated_nodes.py",
+    "tests/adk/test_remote_calls.py",
 ]
 
 LIVE_GATE_TESTS = [
