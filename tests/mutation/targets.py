@@ -17,6 +17,7 @@ class Target(NamedTuple):
 
 
 GATE_TESTS = [
+    "tests/adk/test_unanswerable_tasks.py",
     "tests/adk/test_gate_steps.py",
     "tests/adk/test_gate_callbacks.py",
     "tests/adk/test_gate_chats.py",

@@ -26,10 +26,10 @@ from google.adk.tools import BaseTool, ToolContext
 from google.genai import types
 
 from ...errors import StoreUnavailable
-from ...protocol.call_record import CallKey, ChatKey
+from ...protocol.call_record import ChatKey
 from ...store.base import Lease, Store
 from ..control_flow import control_flow_of
-from ..event_parts import ABORTED, as_dict, asks_for_confirmation
+from ..event_parts import ABORTED, asks_for_confirmation
 from . import live_gate
 from .client_tools import ClientTool
 from .credentials import NO_CONSENT_IN_LIVE, asks_for_credential, without_request
@@ -51,7 +51,7 @@ from .live_observer import LiveObserver
 from .long_running import STILL_AT_WORK, has_ended, has_ref, open_work
 from .policy import ApprovalPolicy, ApprovalRequest, Verdict
 from .questions import REQUIRES_CONFIRMATION, name_questions
-from .remote_calls import made_in, questions_in, take_results, without_question
+from .remote_calls import RemoteQuestion, made_in, questions_in, take_results, without_question
 from .seals import seal_as_recorded
 from .unanswerable import (
     refuse_question_without_client,
@@ -121,8 +121,8 @@ class ApprovalGate(BasePlugin):
             return None
         if asks_for_confirmation(event):
             return without_node_question(event)
-        for key, question in questions_in(event):
-            await self._ask_for_remote(event, key, question, leased)
+        for asked in questions_in(event):
+            await self._ask_for_remote(event, asked, leased)
         await take_results(event, self._store, leased)
         name_questions(event, leased.records)
         name_inner_calls(event, leased)
@@ -134,26 +134,23 @@ class ApprovalGate(BasePlugin):
             seal_as_recorded(event, session.events, leased.records)
         return None
 
-    async def _ask_for_remote(
-        self, event: Event, key: CallKey, question: types.FunctionCall, leased: LeasedChat
-    ) -> None:
+    async def _ask_for_remote(self, event: Event, asked: RemoteQuestion, leased: LeasedChat) -> None:
         """A remote agent asks: record it before anybody sees it."""
-        if key in leased.records:
+        if asked.call in leased.records:
             return  # ADK relays a question twice
-        original = as_dict(as_dict(question.args).get("originalFunctionCall"))
         call = GatedCall(
             store=self._store,
             policy=self._policy,
             lease_s=self._lease_s,
             leased=leased,
-            key=key,
-            tool=BaseTool(name=str(original.get("name")), description=""),
-            arguments=as_dict(original.get("args")),
+            key=asked.call,
+            tool=BaseTool(name=asked.tool, description=""),
+            arguments=asked.arguments,
         )
-        refusal = await call.ask_for_remote(question, made_in(event))
+        refusal = await call.ask_for_remote(asked.question, made_in(event))
         if refusal is not None:
             logger.error("a remote agent's question was not asked: %s", refusal)
-            without_question(event, question)
+            without_question(event, asked.question)
 
     def _call_of(self, tool: BaseTool, tool_context: ToolContext) -> GatedCall | None:
         """None for a call in a chat that this process does not run: nobody could be asked there. Agents that run as
