@@ -123,6 +123,7 @@ TARGETS = {
         [
             "tests/chat/test_chat_answers.py",
             "tests/chat/test_chat_answers_others.py",
+            "tests/chat/test_chat_answers_taken.py",
             "tests/adk/test_delivery.py",
             "tests/chat/test_answers_late.py",
             "tests/chat/test_answers_flow.py",
