@@ -73,6 +73,23 @@ def test_a_client_can_answer_what_it_was_asked() -> None:
     assert can_be_answered() == [True, True, True, False, False]
 
 
+def test_a_call_is_known_by_its_run_and_its_id() -> None:
+    at = Message()
+    at.call("1")
+    assert at.tools.has_call(CallKey("i1", "1")) is True
+    assert at.tools.has_call(CallKey("i2", "1")) is False
+
+
+def test_a_person_is_waited_for_from_the_question_to_the_recorded_decision() -> None:
+    at = Message(record("1"), record("2"), record("3", State.APPROVED))
+    for id in ("1", "2", "3", "4"):
+        at.call(id)
+    for id in ("1", "3", "4"):
+        at.ask(id)
+    waits = [at.tools.waits_for_person(id, at.records) for id in ("1", "2", "3", "4", "9")]
+    assert waits == [True, False, False, True, False]
+
+
 # -- questions --------------------------------------------------------------------------------------------------------
 
 

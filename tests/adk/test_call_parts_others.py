@@ -38,6 +38,7 @@ def test_a_call_that_others_decide_about_is_shown_and_nobody_is_asked() -> None:
     at.call()
     out = at.ask()
     assert (types(out), cards(out)) == (["data-adk-approval"], [("a1", "pending")])
+    assert msgspec.to_builtins(out[0])["data"]["toolCallId"] == "1"
     assert at.writer.tools.awaits_client
     assert at.tools.asked_as("q1", at.records) is None
     assert at.ask() == []

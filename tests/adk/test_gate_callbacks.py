@@ -1,17 +1,21 @@
 """The gate as ADK calls it: what it notes of a call, before the tool and after it."""
 
 import asyncio
+import logging
+from typing import Any
 
 import pytest
 from google.adk.events import Event
 from google.adk.tools import FunctionTool, LongRunningFunctionTool
 from google.adk.tools.tool_confirmation import ToolConfirmation
+from google.genai import types
 
 from adk_stream_protocol.adk.calls.waiting import current_chat
+from adk_stream_protocol.protocol.digest import cannot_be_shown
 from support.at_the_gate import AtTheGate
 from support.gated_calls import KEY, pay
 from support.records import CHAT, paid
-from support.session_events import answering
+from support.session_events import ASKS, answering, calling
 
 pytestmark = pytest.mark.virtual_time
 
@@ -121,3 +125,41 @@ async def test_what_adk_writes_about_a_run_that_it_aborts_is_what_is_recorded(co
     assert await at.gate.on_event_callback(invocation_context=at.context, event=event) is None
     told = event.get_function_responses()[0].response
     assert told == ({"paid": 5} if code == "INVOCATION_ABORTED" else {"error": "aborted"})
+
+
+# -- remote agents ----------------------------------------------------------------------------------------------------
+
+
+def asked_by_remote(about: dict[str, Any]) -> Event:
+    """As ADK relays it."""
+    question = types.FunctionCall(id="q1", name=ASKS, args={"originalFunctionCall": about})
+    relayed = {"a2a:response": {"id": "task-1"}}
+    return calling(question, in_message=None, long_running_tool_ids={"q1"}, custom_metadata=relayed)
+
+
+@pytest.mark.parametrize(
+    ("about", "arguments"),
+    [({"id": "1", "name": "pay", "args": {"amount": 5}}, {"amount": 5}), ({"id": "1", "name": "pay"}, {})],
+)
+async def test_what_a_remote_agent_asks_is_recorded_once_and_asked_as_often_as_adk_relays_it(
+    about: dict[str, Any], arguments: dict[str, Any]
+) -> None:
+    at = await AtTheGate.opened()
+    for _ in range(2):
+        event = asked_by_remote(about)
+        assert await at.gate.on_event_callback(invocation_context=at.context, event=event) is None
+        assert ([call.id for call in event.get_function_calls()], event.long_running_tool_ids) == (["q1"], {"q1"})
+    (found,) = (await at.store.read(CHAT)).records
+    assert (found.call, found.tool, found.arguments, found.question_id) == (KEY, "pay", arguments, "q1")
+    assert found.made_in == {"agent": "a", "remote": True}
+    assert at.leased.records == {KEY: found}
+
+
+async def test_what_a_remote_agent_asks_and_nobody_can_record_is_not_asked(caplog: pytest.LogCaptureFixture) -> None:
+    at, event = await AtTheGate.opened(), asked_by_remote({"id": "1", "name": "pay", "args": {"amount": float("nan")}})
+    assert await at.gate.on_event_callback(invocation_context=at.context, event=event) is None
+    assert (event.content, event.long_running_tool_ids) == (None, set())
+    assert (await at.store.read(CHAT)).records == []
+    reason = cannot_be_shown({"amount": float("nan")})
+    logged = [entry.getMessage() for entry in caplog.records if entry.levelno >= logging.ERROR]
+    assert logged == [f"a remote agent's question was not asked: This call was not run: {reason}."]

@@ -182,7 +182,7 @@ async def test_whoever_waits_gets_the_chat_when_it_is_free() -> None:
     here = worker(store)
     leased = await begun(here)
     waiting = [asyncio.create_task(here.wait_for(CHAT, frozenset())) for _ in range(3)]
-    await asyncio.sleep(5)
+    await asyncio.sleep(5.5)
     assert store.acquired == 1
     for _ in range(3):
         await here.end(leased)
@@ -191,6 +191,7 @@ async def test_whoever_waits_gets_the_chat_when_it_is_free() -> None:
         leased = done.result()
         assert isinstance(leased, LeasedChat)
     await here.end(leased)
+    assert asyncio.get_running_loop().time() == 5.5  # at once
     assert store.acquired == 4
     assert here._queues == {}  # pyright: ignore[reportPrivateUsage]
 
@@ -234,11 +235,13 @@ async def test_a_segment_that_a_call_is_not_told_in_any_more_is_not_read_for_it(
     await here.end(leased)
 
 
-@pytest.mark.parametrize("makes_room", [True, False])
-async def test_a_run_that_begins_while_somebody_waits_is_asked_to_end_when_it_is_idle(makes_room: bool) -> None:
+@pytest.mark.parametrize(("options", "makes_room"), [({}, True), ({"makes_room": False}, False)])
+async def test_a_run_that_begins_while_somebody_waits_is_asked_to_end_when_it_is_idle(
+    options: dict[str, bool], makes_room: bool
+) -> None:
     here = worker(Store())
     leased = await begun(here)
-    waiting = asyncio.create_task(here.wait_for(CHAT, frozenset({KEY}), makes_room=makes_room))
+    waiting = asyncio.create_task(here.wait_for(CHAT, frozenset({KEY}), **options))
     await asyncio.sleep(5)
     running = Running(here, leased)
     await asyncio.sleep(5)

@@ -281,3 +281,33 @@ async def test_a_chat_that_cannot_be_left_goes_on_later(caplog: pytest.LogCaptur
     store.fails_at.add("acquire")
     await here.drain(1)
     assert logged(caplog) == ["chat c1 goes on with the user's next words: ConnectionError"]
+
+
+class SlowStore(Store):
+    async def acquire(self, chat: ChatKey, lasts_s: float, changes: Sequence[Change] = ()) -> Acquired:
+        await asyncio.sleep(2)
+        return await super().acquire(chat, lasts_s, changes)
+
+
+async def test_what_waits_for_chats_is_cancelled_and_left_to_the_next_process() -> None:
+    store = SlowStore()
+    here = worker(store)
+    waiting: dict[tuple[ChatKey, CallKey], asyncio.Task[None]] = {}
+    ended: list[str] = []
+
+    async def wait_for(chat: ChatKey) -> None:
+        try:
+            await asyncio.get_running_loop().create_future()
+        except asyncio.CancelledError:
+            await asyncio.sleep(3)
+            ended.append(chat.chat_id)
+            raise
+
+    for chat in (CHAT, OTHER):
+        task = waiting[chat, KEY] = asyncio.create_task(wait_for(chat))
+        task.add_done_callback(lambda _, chat=chat: waiting.pop((chat, KEY)))
+    await asyncio.sleep(1)
+    await here.drain(1)
+    await here.leave_to_next(waiting)  # one ends meanwhile, and one is waited for
+    assert (ended, waiting) == (["c1", "c2"], {})
+    assert set(await store.abandoned(0)) == {CHAT, OTHER}

@@ -67,7 +67,7 @@ EQUIVALENT: dict[str, dict[str, str]] = {
         "_Session._read_call: \"\" -> ('mutant') (2)": (
             "A call without a name is none of those that are looked for, whatever stands there."
         ),
-        "_Session._read_call: str(original.get(\"id\")) -> (original.get('id'))": (
+        "_asked_about: str(original.get(\"id\")) -> (original.get('id'))": (
             "ADK's ids are texts; a question without one is about no call."
         ),
         '_input_request: call.name or "" -> (call.name)': ("The name is known: it was looked for."),
@@ -133,8 +133,6 @@ EQUIVALENT: dict[str, dict[str, str]] = {
         "show_automatic: \"\" -> ('mutant')": _FOR_THE_TYPE_CHECKER,
     },
     "answers": {
-        "module: TYPE_CHECKING -> True": _FOR_THE_TYPE_CHECKER_ALONE,
-        "module: TYPE_CHECKING -> False": _FOR_THE_TYPE_CHECKER_ALONE,
         "DecodedAnswers: frozen=True -> **{}": _CHANGED_BY_NOBODY,
         "DecodedAnswers: True -> (False)": _CHANGED_BY_NOBODY,
         "AnswerRequest: frozen=True -> **{}": _CHANGED_BY_NOBODY,
@@ -186,6 +184,7 @@ EQUIVALENT: dict[str, dict[str, str]] = {
         "LeasedCalls._give_up: None -> ('mutant')": _NO_SUCH_TOKEN,
     },
     "gate": {
+        "ApprovalGate._ask_for_remote: \"\" -> ('mutant')": "Nobody reads what a remote tool is said to do.",
         "ApprovalGate._verdict: self._policy.decide is None or is_control_flow or type(tool) is BaseTool -> "
         "(is_control_flow or type(tool) is BaseTool)": "`verdict` asks that, too; to ask first spares it a copy.",
     },

@@ -17,6 +17,7 @@ class Target(NamedTuple):
 
 
 GATE_TESTS = [
+    "tests/adk/test_unanswerable_tasks.py",
     "tests/adk/test_gate_steps.py",
     "tests/adk/test_gate_callbacks.py",
     "tests/adk/test_gate_chats.py",
@@ -29,6 +30,9 @@ GATE_TESTS = [
     "tests/adk/test_unanswerable_nodes.py",
     "tests/adk/test_policy_decides.py",
     "tests/adk/test_repeated_call_ids.py",
+    "tests/adk/test_inner_waits.py",
+    "tests/adk/test_gated_nodes.py",
+    "tests/adk/test_remote_calls.py",
 ]
 
 LIVE_GATE_TESTS = [
@@ -104,7 +108,12 @@ TARGETS = {
     ),
     "session_calls": Target(
         "adk_stream_protocol.adk.calls.session_calls",
-        ["tests/adk/test_session_calls.py", "tests/adk/test_session_calls_told.py", "tests/adk/test_resumption.py"],
+        [
+            "tests/adk/test_session_calls.py",
+            "tests/adk/test_session_calls_told.py",
+            "tests/adk/test_session_calls_stored.py",
+            "tests/adk/test_resumption.py",
+        ],
     ),
     "resumption": Target("adk_stream_protocol.adk.calls.resumption", ["tests/adk/test_resumption.py"]),
     "call_parts": Target("adk_stream_protocol.adk.translate.call_parts", CALL_PART_TESTS),
@@ -114,6 +123,7 @@ TARGETS = {
         [
             "tests/chat/test_chat_answers.py",
             "tests/chat/test_chat_answers_others.py",
+            "tests/chat/test_chat_answers_taken.py",
             "tests/adk/test_delivery.py",
             "tests/chat/test_answers_late.py",
             "tests/chat/test_answers_flow.py",

@@ -10,14 +10,21 @@ from sqlalchemy.ext.asyncio import create_async_engine
 from adk_stream_protocol.protocol.call_record import CallRecord, State, claim, finish, start
 from adk_stream_protocol.store.base import advance
 from adk_stream_protocol.store.sql import SqlStore
-from store.old_worker import old_worker
+from store.old_worker import FIELDS, old_worker
 from store.stores import CHAT, Clock, Stores, approve, asked, held, trail
 
 KEPT_WITH_THE_QUESTION: dict[str, Any] = {
     "message_id": "message-1",
     "prepared": {"model": "large"},
     "asked_payload": {"limit": None},
+    "question_id": "adk-1",
+    "card": {"title": "Pay?"},
+    "edits": {"type": "object"},
+    "sdk_version": 6,
+    "is_nested": True,
+    "made_in": {"agent": "payer", "outer": None, "outlives": False},
 }
+"""What an old worker drops when it moves a call that waits for the chat's owner."""
 
 
 async def columns_of(url: str) -> list[str]:
@@ -26,6 +33,14 @@ async def columns_of(url: str) -> list[str]:
         found = await connection.run_sync(lambda sync: inspect(sync).get_columns("adk_stream_approvals"))
     await engine.dispose()
     return [column["name"] for column in found]
+
+
+async def tables_of(url: str) -> list[str]:
+    engine = create_async_engine(url)
+    async with engine.connect() as connection:
+        found = await connection.run_sync(lambda sync: inspect(sync).get_table_names())
+    await engine.dispose()
+    return found
 
 
 async def all_of(url: str, columns: str) -> list[Any]:
@@ -42,14 +57,14 @@ def by_old(call_id: str = "call-1", **fields: Any) -> CallRecord:
     return asked(call_id, **{"delivered": None, **fields})
 
 
-async def test_a_table_of_an_older_version_gets_the_column_and_keeps_its_rows(databases: Stores, clock: Clock) -> None:
+async def test_a_table_of_an_older_version_gets_the_columns_and_keeps_its_rows(databases: Stores, clock: Clock) -> None:
     everything = "id, chat, call, state, runs, decided_at, version, record"
 
     async with old_worker(databases.url) as old:
         for name in ("call-1", "call-2", "call-3"):
             await old.add(name)
         await old.approve("call-2")
-    assert "delivered" not in await columns_of(databases.url)
+    old_columns = set(await columns_of(databases.url))
     before = await all_of(databases.url, everything)
     async with databases.open(clock) as store:
         calls = (await store.read(CHAT)).records
@@ -62,7 +77,31 @@ async def test_a_table_of_an_older_version_gets_the_column_and_keeps_its_rows(da
         assert await trail(store) == ["pending", "pending", "pending", "approved"]
     assert await all_of(databases.url, everything) == before
     assert await all_of(databases.url, "delivered") == [(None,)] * 3
-    assert (await columns_of(databases.url)).count("delivered") == 1
+    columns = await columns_of(databases.url)
+    assert set(columns) - old_columns == {"delivered", "due_at", "due_version", "asked_as", "brief"}
+    assert len(columns) == len(set(columns))
+    assert {"adk_stream_waiting", "adk_stream_chats"} <= set(await tables_of(databases.url))
+
+
+async def test_a_table_that_has_some_of_the_columns_gets_the_others(databases: Stores, clock: Clock) -> None:
+    async with old_worker(databases.url) as old:
+        await old.add("call-1")
+        engine = create_async_engine(databases.url)
+        async with engine.begin() as connection:
+            await connection.execute(text("ALTER TABLE adk_stream_approvals ADD COLUMN delivered BOOLEAN"))
+            await connection.execute(text("UPDATE adk_stream_approvals SET delivered = true"))
+        await engine.dispose()
+        async with databases.open(clock) as store:
+            assert (await store.read(CHAT)).records == [asked(delivered=True)]
+            await store.add(asked("call-2", approval_id="adk-2"))
+            found = await store.find_asked("app", "adk-2")
+            assert [record.call.call_id for record in found.records] == ["call-2"]
+
+
+def test_of_a_record_an_old_worker_knows_the_fields_that_all_depend_on() -> None:
+    """Beside them there are those that it drops, and those of states that it does not know and so does not move."""
+    fields = {field.encode_name for field in msgspec.structs.fields(CallRecord)}
+    assert fields - set(FIELDS) - KEPT_WITH_THE_QUESTION.keys() == {"delivered", "chain", "replaces"}
 
 
 async def test_workers_that_start_at_once_on_an_older_table_all_succeed(databases: Stores) -> None:

@@ -51,7 +51,7 @@ from .live_observer import LiveObserver, NestedCall
 from .long_running import STILL_AT_WORK, has_ended, has_ref, open_work
 from .policy import ApprovalPolicy, ApprovalRequest, Verdict
 from .questions import REQUIRES_CONFIRMATION, name_questions
-from .remote_calls import made_in, policy_request, questions_in, take_results, without_question
+from .remote_calls import RemoteQuestion, made_in, policy_request, questions_in, take_results, without_question
 from .seals import seal_as_recorded
 from .unanswerable import (
     refuse_question_without_client,
@@ -121,8 +121,8 @@ class ApprovalGate(BasePlugin):
             return None
         if asks_for_confirmation(event):
             return without_node_question(event)
-        for key, question in questions_in(event):
-            await self._ask_for_remote(event, key, question, session)
+        for asked in questions_in(event):
+            await self._ask_for_remote(event, asked, session)
         await take_results(event, self._store, leased)
         name_questions(event, leased.records)
         name_inner_calls(event, leased)
@@ -134,20 +134,19 @@ class ApprovalGate(BasePlugin):
             seal_as_recorded(event, session.events, leased.records)
         return None
 
-    async def _ask_for_remote(self, event: Event, key: CallKey, question: types.FunctionCall, session: Session) -> None:
+    async def _ask_for_remote(self, event: Event, asked: RemoteQuestion, session: Session) -> None:
         """A remote agent asks: record it before anybody sees it. The policy says who is asked; that somebody is, the
         remote agent has decided."""
         leased = self._leased[ChatKey(session.app_name, session.user_id, session.id)]
-        if key in leased.records:
+        if asked.call in leased.records:
             return  # ADK relays a question twice
-        wanted = policy_request(event, question, session)
-        call = self.new_call(leased, key, BaseTool(name=wanted.tool, description=""))
-        call.arguments = copy.deepcopy(dict(wanted.arguments))
-        call.verdict = await self.policy.verdict(wanted)
-        refusal = await call.ask_for_remote(question, made_in(event))
+        call = self.new_call(leased, asked.call, BaseTool(name=asked.tool, description=""))
+        call.arguments = copy.deepcopy(asked.arguments)
+        call.verdict = await self.policy.verdict(policy_request(event, asked.question, session))
+        refusal = await call.ask_for_remote(asked.question, made_in(event))
         if refusal is not None:
             logger.error("a remote agent's question was not asked: %s", refusal)
-            without_question(event, question)
+            without_question(event, asked.question)
 
     def _call_of(self, tool: BaseTool, tool_context: ToolContext) -> GatedCall | None:
         """None for a call in a chat that this process does not run: nobody could be asked there. Agents that run as

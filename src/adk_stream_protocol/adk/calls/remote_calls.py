@@ -7,7 +7,7 @@ its questions get records, so that somebody can answer them, and what came of th
 import copy
 import logging
 from collections.abc import Collection
-from typing import Any
+from typing import Any, NamedTuple
 
 from google.adk.events import Event
 from google.adk.sessions import Session
@@ -37,13 +37,22 @@ def made_in(event: Event) -> dict[str, Any]:
     return {"agent": event.author, _REMOTE: True}
 
 
-def questions_in(event: Event) -> list[tuple[CallKey, types.FunctionCall]]:
-    """What a remote agent asks in this event, with the calls that it asks about."""
-    found: list[tuple[CallKey, types.FunctionCall]] = []
-    for call in event.get_function_calls() if is_relayed(event) else ():
-        original = as_dict(as_dict(call.args).get("originalFunctionCall"))
-        if call.name == CONFIRMATION and is_frameworks_own(event, call) and original.get("id"):
-            found.append((CallKey(event.invocation_id, str(original["id"])), call))
+class RemoteQuestion(NamedTuple):
+    call: CallKey
+    """What it is about."""
+    tool: str
+    arguments: dict[str, Any]
+    question: types.FunctionCall
+
+
+def questions_in(event: Event) -> list[RemoteQuestion]:
+    """What a remote agent asks in this event."""
+    found: list[RemoteQuestion] = []
+    for question in event.get_function_calls() if is_relayed(event) else ():
+        original = as_dict(as_dict(question.args).get("originalFunctionCall"))
+        if question.name == CONFIRMATION and is_frameworks_own(event, question) and original.get("id"):
+            call = CallKey(event.invocation_id, str(original["id"]))
+            found.append(RemoteQuestion(call, str(original.get("name")), as_dict(original.get("args")), question))
     return found
 
 

@@ -12,7 +12,6 @@ from ...protocol.call_keys import work_key
 from ...protocol.call_record import CallKey, CallRecord, ChatKey, State
 from ..event_parts import (
     CREDENTIAL,
-    QUESTIONS,
     REQUEST_INPUT,
     ControlFlow,
     as_dict,
@@ -76,20 +75,17 @@ class _Session:
     def read(self, event: Event) -> None:
         for call in event.get_function_calls():
             self._read_call(event, call)
-        for response in event.get_function_responses():
-            if response.id not in event.actions.requested_tool_confirmations:
-                key = CallKey(event.invocation_id, response.id or "")
-                self.results.add(key)
-                if event.author == "user":
-                    self.ends.add(key)
+        results = _results_in(event)
+        self.results |= results
+        if event.author == "user":
+            self.ends |= results
 
     def _read_call(self, event: Event, call: types.FunctionCall) -> None:
         call_id, name = call.id or "", call.name or ""
         if is_hidden(event, call, self._control_flow):
             return
         if name == CONFIRMATION:
-            original = as_dict(as_dict(call.args).get("originalFunctionCall"))
-            self.questions[CallKey(event.invocation_id, str(original.get("id")))] = (call_id, event)
+            self.questions[_asked_about(event, call)] = (call_id, event)
             return
         # On the wire a repeated id has a number behind it. Chats of older versions have repeated ids.
         message_id = message_id_of(event)
@@ -98,10 +94,21 @@ class _Session:
         # If two calls of a turn have one id, the record is that of the first.
         self.calls.setdefault(key, (call_id if count == 1 else f"{call_id}-{count}", message_id, event))
         is_left = is_relayed(event) and call_id in (event.long_running_tool_ids or ())
-        if name == REQUEST_INPUT or (is_left and name not in QUESTIONS):
-            self.inputs[key] = call
-        elif name == CREDENTIAL:
+        if name == CREDENTIAL:
             self.credentials[key] = call
+        elif name == REQUEST_INPUT or is_left:
+            self.inputs[key] = call
+
+
+def _results_in(event: Event) -> set[CallKey]:
+    responses = [response.id or "" for response in event.get_function_responses()]
+    placeholders = event.actions.requested_tool_confirmations
+    return {CallKey(event.invocation_id, call_id) for call_id in responses if call_id not in placeholders}
+
+
+def _asked_about(event: Event, question: types.FunctionCall) -> CallKey:
+    original = as_dict(as_dict(question.args).get("originalFunctionCall"))
+    return CallKey(event.invocation_id, str(original.get("id")))
 
 
 async def calls_made(events: list[Event]) -> set[CallKey]:
@@ -124,16 +131,13 @@ async def open_questions(chat: Chat, events: list[Event]) -> list[CallRecord]:
 
 async def note_stored(chat: Chat, leased: LeasedChat, event: Event) -> None:
     """ADK has stored this event: which calls have their results now, and which questions are asked."""
-    for response in event.get_function_responses():
-        if response.id not in event.actions.requested_tool_confirmations:
-            call = CallKey(event.invocation_id, response.id or "")
-            leased.store_result(call)
-            leased.questions.pop(call, None)
+    for result in _results_in(event):
+        leased.store_result(result)
+        leased.questions.pop(result, None)
     leased.questions |= {asked.call: asked for asked in await open_questions(chat, [event])}
     for call in event.get_function_calls():
         if call.name == CONFIRMATION and is_frameworks_own(event, call):
-            original = as_dict(as_dict(call.args).get("originalFunctionCall"))
-            leased.unasked.discard(CallKey(event.invocation_id, str(original.get("id"))))
+            leased.unasked.discard(_asked_about(event, call))
 
 
 async def _read_session(chat: Chat, events: list[Event]) -> _Session:

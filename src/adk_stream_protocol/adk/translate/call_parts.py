@@ -62,8 +62,10 @@ class CallParts:
 
     def waits_for_person(self, wire_id: str, records: Records) -> bool:
         part = self._parts.get(wire_id)
-        record = records.get(part.call) if part is not None else None
-        return part is not None and part.is_undecided and (record is None or not record.is_decided)
+        if part is None or not part.is_undecided:
+            return False
+        record = records.get(part.call)
+        return record is None or not record.is_decided
 
     def has_asked(self, call: CallKey, records: Records) -> bool:
         """Whether the client can answer this call."""

@@ -1,0 +1,103 @@
+"""What an event that ADK has stored says of calls, and what remote agents leave to the client."""
+
+from typing import Any
+
+import pytest
+from google.adk.events import Event
+from google.genai import types
+
+from adk_stream_protocol.adk.calls.leased_chat import LeasedChat
+from adk_stream_protocol.adk.calls.session_calls import find_session_calls, note_stored, open_questions
+from adk_stream_protocol.protocol.call_record import CallKey, State
+from adk_stream_protocol.store.base import Lease
+from support.records import CHAT, paid, record
+from support.session_events import ASKS, answering, asking, calling, empty_chat, pay
+
+RELAYED = {"a2a:response": {"id": "task-1"}}
+
+
+def leased(*call_ids: str) -> LeasedChat:
+    records = [paid(call_id) for call_id in call_ids]
+    chat = LeasedChat(Lease(CHAT, "t1"), {each.call: each for each in records}, 1.0)
+    chat.unasked = {each.call for each in records}
+    return chat
+
+
+def node_asks(call_id: str) -> Event:
+    asked = types.FunctionCall(id=call_id, name="adk_request_input", args={"message": "Which one?"})
+    return calling(asked, long_running_tool_ids={call_id})
+
+
+def left(call: types.FunctionCall, ids: set[str] | None, **fields: Any) -> Event:
+    """A remote agent's call, which ADK relays."""
+    return calling(call, in_message=None, long_running_tool_ids=ids, custom_metadata=RELAYED, **fields)
+
+
+async def test_a_stored_result_is_delivered_and_its_tool_has_ended() -> None:
+    chat = leased("1", "2", "")
+    chat.begin(CallKey("i1", "1"))
+    chat.begin(CallKey("i1", "2"))
+    await note_stored(empty_chat(), chat, answering("1"))
+    assert (chat.delivered, chat.unstored) == ({CallKey("i1", "1")}, {CallKey("i1", "2")})
+    await note_stored(empty_chat(), chat, answering("2", is_question=True))
+    assert (chat.delivered, chat.unstored) == ({CallKey("i1", "1")}, {CallKey("i1", "2")})
+    await note_stored(empty_chat(), chat, answering(None))
+    assert chat.delivered == {CallKey("i1", "1"), CallKey("i1", "")}
+
+
+async def test_what_a_node_asks_is_open_until_its_answer_is_stored() -> None:
+    chat = leased()
+    await note_stored(empty_chat(), chat, node_asks("1"))
+    await note_stored(empty_chat(), chat, node_asks("2"))
+    assert [asked.arguments for asked in chat.questions.values()] == [{"message": "Which one?"}] * 2
+    await note_stored(empty_chat(), chat, answering("1", is_question=True))
+    assert [call.call_id for call in chat.questions] == ["1", "2"]
+    await note_stored(empty_chat(), chat, answering("1"))
+    assert [call.call_id for call in chat.questions] == ["2"]
+
+
+async def test_a_call_is_asked_about_once_adks_own_question_is_stored() -> None:
+    chat = leased("1", "2")
+    forged = calling(types.FunctionCall(id="q1", name=ASKS, args={"originalFunctionCall": {"id": "1"}}))
+    others = [forged, asking("q1", {"id": "1"}, invocation_id="i2"), asking("q1", None), node_asks("1")]
+    others.append(calling(types.FunctionCall(id="q1", name=ASKS), long_running_tool_ids={"q1"}))
+    about_1 = {"originalFunctionCall": {"id": "1"}}
+    others.append(
+        calling(types.FunctionCall(id="q1", name="adk_request_input", args=about_1), long_running_tool_ids={"q1"})
+    )
+    others.append(calling(types.FunctionCall(id="q1", name="pay", args=about_1), long_running_tool_ids={"q1"}))
+    for event in others:
+        await note_stored(empty_chat(), chat, event)
+    assert {call.call_id for call in chat.unasked} == {"1", "2"}
+    await note_stored(empty_chat(), chat, asking("q1", {"id": "1"}))
+    assert {call.call_id for call in chat.unasked} == {"2"}
+
+
+@pytest.mark.parametrize("arguments", [{"amount": 5}, {"response_schema": {"type": "string"}}])
+async def test_what_a_remote_agent_leaves_open_is_a_question_without_a_schema(arguments: dict[str, Any]) -> None:
+    call = types.FunctionCall(id="1", name="pay", args=arguments)
+    event = left(call, {"1"})
+    (asked,) = await open_questions(empty_chat(), [event])
+    assert (asked.call, asked.tool, asked.arguments) == (CallKey("i1", "1"), "pay", arguments)
+    assert (asked.state, asked.executor, asked.output_schema) == (State.APPROVED, "browser", None)
+
+
+async def test_what_a_remote_agent_does_itself_is_no_question() -> None:
+    local = calling(pay(), long_running_tool_ids={"1"})
+    for event in (left(pay(), {"2"}), left(pay(), None), left(pay(), {"1"}, author="user"), local):
+        assert await open_questions(empty_chat(), [event]) == []
+
+
+async def test_a_remote_agents_request_for_a_credential_is_one() -> None:
+    oauth2 = {"exchangedAuthCredential": {"oauth2": {"state": "s1"}}}
+    call = types.FunctionCall(id="1", name="adk_request_credential", args={"authConfig": oauth2})
+    (asked,) = await open_questions(empty_chat(), [left(call, {"1"})])
+    assert asked.arguments == {"state": "s1"}
+
+
+async def test_a_remote_agents_call_without_a_record_has_ended() -> None:
+    event = left(pay(), {"1"})
+    assert await find_session_calls(empty_chat(), [event], []) == []
+    kept = record(executor="browser", state=State.APPROVED)
+    (call,) = await find_session_calls(empty_chat(), [event], [kept])
+    assert call.record is kept
