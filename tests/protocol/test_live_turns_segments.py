@@ -10,7 +10,7 @@ from adk_stream_protocol.protocol.call_record import CallKey
 from adk_stream_protocol.protocol.live_effects import QUIET_S, SILENT_S, Effect, End, Timer, Why
 from adk_stream_protocol.protocol.live_facts import ModelEvent
 from adk_stream_protocol.protocol.live_messages import Call, CallPhase, Message, Phase, Unwanted
-from adk_stream_protocol.protocol.live_routes import Place
+from adk_stream_protocol.protocol.live_routes import Place, Turn
 from adk_stream_protocol.protocol.live_segments import LiveSegments, SessionPhase
 
 PAY, LOOK, INNER = (CallKey("inv", name) for name in ("pay", "look", "inner"))
@@ -111,6 +111,33 @@ def speaking(**about: Any) -> tuple[Segments, Message]:
     at.routes._is_saying = True
     assert at.voice_came("voice") is True
     return at, message
+
+
+@pytest.mark.parametrize(
+    "about",
+    [
+        {"current": None},
+        {"last": None},
+        {"_is_saying": False},
+        {"_speaks_of_result": True},
+        {"turn": Turn.CUT},
+        {"turn": Turn.HAS_RESULT},
+    ],
+    ids=str,
+)
+def test_voice_that_begins_or_ends_something_does_not_just_go_on(about: dict[str, Any]) -> None:
+    at, _ = speaking()
+    assert at.routes.voice_goes_on is True
+    for name, value in about.items():
+        setattr(at.routes, name, value)
+    assert at.routes.voice_goes_on is False
+
+
+@pytest.mark.parametrize("phase", [phase for phase in Phase if phase is not Phase.OPEN])
+def test_voice_of_a_message_that_is_not_open_does_not_just_go_on(phase: Phase) -> None:
+    at, message = speaking()
+    message.phase = phase
+    assert at.routes.voice_goes_on is False
 
 
 def test_voice_that_goes_on_is_played_in_its_message_and_nothing_is_decided() -> None:
