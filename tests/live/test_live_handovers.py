@@ -1,9 +1,10 @@
 """Tools that run beside the conversation, while the model pauses or hands over to another agent."""
 
 import asyncio
+from typing import Any
 
 import pytest
-from google.adk.agents import LlmAgent
+from google.adk.agents import LlmAgent, SequentialAgent
 from google.adk.tools import FunctionTool
 
 from adk_stream_protocol.testing import LiveSession, ScriptedLiveModel
@@ -45,26 +46,36 @@ class Slow:
         return {"paid": amount}
 
 
-class Transfer:
-    """Begins to pay, and hands over to another agent when it is told to."""
+class HandOver:
+    """Begins to pay, and ends the run of its agent when it is told to: each time, ADK cancels the tools beside it."""
 
-    def __init__(self, pay: FunctionTool, family: str) -> None:
+    def __init__(self, pay: FunctionTool, how: str, family: str) -> None:
         self.goes_on = asyncio.Event()
+        self._how = how
         self.model = ScriptedLiveModel(self._first, family=family)
-        self.second = ScriptedLiveModel(self._second, family=family)
-        other = LlmAgent(name="other", description="another one", model=self.second)
-        self.agent = LlmAgent(name="helper", model=self.model, tools=[pay], sub_agents=[other])
+        self._second_model = ScriptedLiveModel(self._second, family=family)
+        other = LlmAgent(name="other", description="another one", model=self._second_model)
+        if how == "task_completed":
+            first = LlmAgent(name="first", model=self.model, tools=[pay])
+            self.agent: Any = SequentialAgent(name="helper", sub_agents=[first, other])
+        else:
+            self.agent = LlmAgent(name="helper", model=self.model, tools=[pay], sub_agents=[other])
 
     async def happens(self) -> None:
         self.goes_on.set()
         await asyncio.sleep(5)
-        assert self.second.sessions
+        assert bool(self._second_model.sessions) == (self._how != "the end of the run")
 
     async def _first(self, session: LiveSession) -> None:
         await session.expect_text()
         await session.call("pay", amount=5)
         await self.goes_on.wait()
-        await session.call("transfer_to_agent", agent_name="other")
+        if self._how == "transfer":
+            await session.call("transfer_to_agent", agent_name="other")
+        elif self._how == "task_completed":
+            await session.call("task_completed")
+        else:
+            session.end()
         await until_closed(session)
 
     async def _second(self, session: LiveSession) -> None:
@@ -73,10 +84,14 @@ class Transfer:
                 await session.answer("Here is the other one.")
 
 
+hand_overs = pytest.mark.parametrize("how", ["transfer", "task_completed", "the end of the run"])
+
+
 @both_families
-async def test_a_call_that_waits_outlives_a_transfer(family: str) -> None:
+@hand_overs
+async def test_a_call_that_waits_outlives_the_run_of_its_agent(family: str, how: str) -> None:
     till = Till()
-    transfer = Transfer(beside(till.pay, require_confirmation=True), family)
+    transfer = HandOver(beside(till.pay, require_confirmation=True), how, family)
     async with live_world(agent=transfer.agent, model=transfer.model) as world, world.socket() as at:
         await at.say("Pay.")
         await transfer.happens()
@@ -88,10 +103,11 @@ async def test_a_call_that_waits_outlives_a_transfer(family: str) -> None:
 
 
 @both_families
+@hand_overs
 @pytest.mark.parametrize("gated", [True, False], ids=["gated", "free"])
-async def test_a_tool_that_has_begun_outlives_a_transfer(family: str, gated: bool) -> None:
+async def test_a_tool_that_has_begun_outlives_the_run_of_its_agent(family: str, how: str, gated: bool) -> None:
     slow = Slow()
-    transfer = Transfer(beside(slow.pay, require_confirmation=gated), family)
+    transfer = HandOver(beside(slow.pay, require_confirmation=gated), how, family)
     async with live_world(agent=transfer.agent, model=transfer.model) as world, world.socket() as at:
         asked = asyncio.create_task(at.say("Pay."))
         if gated:

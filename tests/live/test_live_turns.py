@@ -16,6 +16,7 @@ from adk_stream_protocol.adk.live.model_events import read_event
 from adk_stream_protocol.protocol import live_facts as facts
 from adk_stream_protocol.protocol.call_record import CallKey
 from adk_stream_protocol.protocol.live_effects import Belongs, Effect
+from adk_stream_protocol.protocol.live_messages import Unwanted
 from adk_stream_protocol.protocol.live_turns import LiveTurns
 
 TABLE: dict[str, list[tuple[str, str]]] = {
@@ -273,6 +274,59 @@ def test_an_answered_message_gets_the_models_next_words_unless_it_is_speaking(is
         table.happens(what)
     table.turns.receive(facts.Answered(frozenset({key}), done=frozenset({key})))
     assert table.happens("text") == ("B" if is_speaking else "A")
+
+
+def answered_while_the_model_says_something_else() -> Table:
+    """A call of A was answered, and its result has come, while the model speaks in B."""
+    table, key = Table(), CallKey("inv", "c1")
+    for what in ("write A", "call c1"):
+        table.happens(what)
+    table.turns.receive(facts.Waits(key, blocks=False))
+    for what in ("done", "write B", "text"):
+        table.happens(what)
+    table.turns.receive(facts.Answered(frozenset({key}), done=frozenset({key})))
+    assert table.happens("result c1") == "A"
+    return table
+
+
+@pytest.mark.parametrize("more", [[], ["text"]], ids=["which ends", "which goes on"])
+def test_whoever_has_answered_a_call_and_reads_on_gets_what_the_model_says_of_it_next(more: list[str]) -> None:
+    table = answered_while_the_model_says_something_else()
+    assert [table.happens(what) for what in more] == ["B"] * len(more)
+    assert [table.happens(what) for what in ("done", "text", "done")] == ["B!", "A", "A!"]
+    assert table.happens("text") not in ("A", "B")
+
+
+def test_if_nobody_reads_on_what_the_model_says_of_a_late_result_is_a_message_of_its_own() -> None:
+    table = answered_while_the_model_says_something_else()
+    timer = table.turns.routes.messages["A"].timer
+    assert timer is not None
+    table.turns.receive(facts.TimerFired(timer))
+    assert table.happens("done") == "B!"
+    assert table.happens("text") not in ("A", "B")
+
+
+def test_what_the_user_says_aloud_is_answered_before_a_late_result() -> None:
+    table = answered_while_the_model_says_something_else()
+    table.happens("done")
+    heard = table.happens("heard")
+    assert heard not in ("A", "B")
+    assert table.happens("text") == heard
+    table.happens("done")
+    assert table.happens("text") not in ("A", "B", heard)
+
+
+def test_what_the_user_writes_is_answered_before_a_late_result() -> None:
+    table = answered_while_the_model_says_something_else()
+    assert [table.happens(what) for what in ("done", "write C", "text", "done")][2:] == ["C", "C!"]
+    assert table.happens("text") not in ("A", "B", "C")
+
+
+def test_what_nobody_wants_to_hear_is_not_told_of_a_late_result() -> None:
+    table = answered_while_the_model_says_something_else()
+    table.turns.routes.messages["A"].unwanted = Unwanted.SUPERSEDED
+    table.happens("done")
+    assert table.happens("text") not in ("A", "B")
 
 
 def test_a_long_conversation_is_forgotten_but_for_its_end() -> None:

@@ -224,3 +224,36 @@ async def test_of_two_calls_one_is_taken_back_and_the_other_still_waits(family: 
         assert (await at.answer()).text == "Done."
         assert (till.paid, responses) == ([2], [{"paid": 2}])
         assert await at.world.states() == ["withdrawn", "done"]
+
+
+@both_families
+@pytest.mark.parametrize("kind", TOOLS)
+@pytest.mark.parametrize("ticks", [0, 2, 3, 6, 14])
+@pytest.mark.parametrize("is_answered_first", [True, False])
+async def test_an_answer_that_meets_the_withdrawal_has_one_outcome(
+    family: str, kind: str, ticks: int, is_answered_first: bool
+) -> None:
+    till, server = Till(), TakesBack("pay", amount=5)
+    async with live_page(model=server.model(family), tools=(TOOLS[kind](till),)) as at:
+        await at.say("Pay.")
+        at.decide("pay", approved=True)
+        if not is_answered_first:
+            server.takes_back.set()
+            await breathe(ticks)
+        answering = asyncio.create_task(at.answer())
+        if is_answered_first:
+            await breathe(ticks)
+            server.takes_back.set()
+        told = await answering
+        await asyncio.sleep(5)
+        (state,) = await at.world.states()
+        assert (state, till.paid, server.responses) in [("done", [5], [{"paid": 5}]), ("withdrawn", [], [])]
+        shown = "output-available" if state == "done" else "output-error"
+        assert [chunk["type"] for chunk in told.chunks if chunk["type"].startswith("tool-output")] == [f"tool-{shown}"]
+        parts = [part for message in await at.chat.messages() for part in message["parts"]]
+        assert [part["state"] for part in parts if part["type"] == "tool-pay"] == [shown]
+
+
+async def breathe(ticks: int) -> None:
+    for _ in range(ticks):
+        await asyncio.sleep(0)

@@ -180,28 +180,45 @@ async def test_two_calls_of_one_message_are_told_and_answered_one_by_one() -> No
         assert sorted(await at.world.states()) == ["denied", "done"]
 
 
-async def test_a_second_tab_answers_while_the_model_speaks_of_something_else() -> None:
+@both_families
+@pytest.mark.parametrize("says_more", [True, False])
+@pytest.mark.parametrize("pause_s", [0.5, 5])
+async def test_a_second_tab_answers_while_the_model_speaks_of_something_else(
+    family: str, says_more: bool, pause_s: float
+) -> None:
+    """The model comes to the end of what it says, and then speaks of the result: to the tab that answered, if that
+    reads on, and else in a message of its own."""
+
     async def server(session: LiveSession) -> None:
         await session.expect_text()
         await session.call("pay", amount=5)
         await session.expect_response()
         await session.expect_text()
-        await session.say("It is ")
+        await session.say("It is noon.")
         is_speaking.set()
         assert (await session.expect_response()).response == {"paid": 5}
-        await session.say("noon.")
+        if says_more:
+            await session.say(" Lunch?")
         await session.turn_complete()
+        await asyncio.sleep(pause_s)
+        await session.answer("Paid.")
         await session.expect("close")
 
     is_speaking, till = asyncio.Event(), Till()
-    async with live_page(model=ScriptedLiveModel(server), tools=(till.gated,), **ON) as at, at.world.socket() as other:
+    model = ScriptedLiveModel(server, family=family)
+    async with live_page(model=model, tools=(till.gated,), **ON) as at, at.world.socket() as other:
         asked = await at.say("Pay.")
         noon = asyncio.create_task(at.say("What time is it?"))
         await is_speaking.wait()
         answer = await other.send_parts(asked.message_id or "", approved(at.part("pay")))
         assert answer.message_id == asked.message_id
         assert [chunk["output"] for chunk in answer.of_type("tool-output-available")] == [{"paid": 5}]
-        assert (await noon).text == "It is noon."
+        assert answer.text == ("Paid." if pause_s < 1 else "")
+        assert (await noon).text == ("It is noon. Lunch?" if says_more else "It is noon.")
+        await asyncio.sleep(pause_s)
+        shown = [(message["role"], message["parts"][-1].get("text")) for message in await at.chat.messages()]
+        of_its_own = [] if pause_s < 1 else [("assistant", "Paid.")]
+        assert shown[2:] == [("user", "What time is it?"), ("assistant", (await noon).text), *of_its_own]
 
 
 # -- the browser ------------------------------------------------------------------------------------------------------

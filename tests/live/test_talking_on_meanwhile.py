@@ -19,13 +19,13 @@ from live.live_pages import (
     live_world,
     until,
 )
-from live.talking_on_pages import ON, responses
+from live.talking_on_pages import ON, responses, told
 from support.pages import Slow, Till
 
 pytestmark = pytest.mark.virtual_time
 
 
-async def test_a_call_that_the_model_takes_back_is_withdrawn_and_told_so() -> None:
+async def test_a_call_that_the_model_takes_back_is_withdrawn_and_its_card_says_so() -> None:
     async def server(session: LiveSession) -> None:
         await session.expect_text()
         made = await session.call("pay", amount=5)
@@ -33,15 +33,17 @@ async def test_a_call_that_the_model_takes_back_is_withdrawn_and_told_so() -> No
         await session.expect_text()
         await session.cancel(made.id or "")
         await session.answer("It is noon.")
-        assert "withdrew" in str((await session.expect_response()).response)
         await session.expect("close")
 
     till = Till()
     async with live_page(model=ScriptedLiveModel(server), tools=(till.gated,), **ON) as at:
-        await at.say("Pay.")
+        asked = await at.say("Pay.")
         assert (await at.say("No, what time is it?")).text == "It is noon."
         await asyncio.sleep(5)
         assert (await at.world.states(), till.paid) == (["withdrawn"], [])
+        assert told(at.model) == [PENDING]  # and no result: it expects none
+        ended = await at.unasked_turn()
+        assert (ended.message_id, at.states("pay")) == (asked.message_id, ["output-error"])
 
 
 @pytest.mark.parametrize("goes_away", [False, True], ids=["lost", "GoAway"])

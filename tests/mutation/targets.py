@@ -79,10 +79,10 @@ _EXPLORED = "tests/protocol/test_live_turns_explored.py"
 LIVE_TABLE_TESTS = [
     "tests/protocol/test_live_turns.py",
     "tests/protocol/test_live_turns_segments.py",
+    "tests/protocol/test_live_taken_back.py",
     "tests/live/test_live_turns.py",
     f"{_EXPLORED}::test_no_order_of_facts_breaks_a_promise",
 ]
-VOICE_TESTS = [f"{_EXPLORED}::test_the_short_cut_for_voice_does_what_the_long_way_does"]
 
 TARGETS = {
     "approvals": Target("adk_stream_protocol.protocol.call_record", RECORD_TESTS),
@@ -155,8 +155,8 @@ TARGETS = {
     "gate_steps": Target("adk_stream_protocol.adk.calls.gate_steps", LIVE_GATE_TESTS),
     "live_gate": Target("adk_stream_protocol.adk.calls.live_gate", LIVE_GATE_TESTS),
     "unanswerable": Target("adk_stream_protocol.adk.calls.unanswerable", GATE_TESTS),
-    "live_turns": Target("adk_stream_protocol.protocol.live_turns", [*LIVE_TABLE_TESTS, *VOICE_TESTS]),
-    "live_routes": Target("adk_stream_protocol.protocol.live_routes", [*LIVE_TABLE_TESTS, *VOICE_TESTS]),
+    "live_turns": Target("adk_stream_protocol.protocol.live_turns", LIVE_TABLE_TESTS),
+    "live_routes": Target("adk_stream_protocol.protocol.live_routes", LIVE_TABLE_TESTS),
     "live_segments": Target("adk_stream_protocol.protocol.live_segments", LIVE_TABLE_TESTS),
     "live_messages": Target("adk_stream_protocol.protocol.live_messages", LIVE_TABLE_TESTS),
     "policy": Target("adk_stream_protocol.adk.calls.policy", ["tests/adk/test_policy.py"]),

@@ -8,8 +8,10 @@ import pytest
 from adk_stream_protocol.protocol import live_effects as effects
 from adk_stream_protocol.protocol.call_record import CallKey
 from adk_stream_protocol.protocol.live_effects import QUIET_S, SILENT_S, Effect, End, Timer, Why
+from adk_stream_protocol.protocol.live_facts import ModelEvent
 from adk_stream_protocol.protocol.live_messages import Call, CallPhase, Message, Phase, Unwanted
-from adk_stream_protocol.protocol.live_segments import LiveSegments
+from adk_stream_protocol.protocol.live_routes import Place, Turn
+from adk_stream_protocol.protocol.live_segments import LiveSegments, SessionPhase
 
 PAY, LOOK, INNER = (CallKey("inv", name) for name in ("pay", "look", "inner"))
 
@@ -96,6 +98,98 @@ def test_of_several_open_messages_the_current_one_counts_while_it_is_open() -> N
     assert at.open_message is second
     second.phase = Phase.ENDED
     assert at.open_message is first
+
+
+# -- voice ------------------------------------------------------------------------------------------------------------
+
+
+def speaking(**about: Any) -> tuple[Segments, Message]:
+    """The model speaks aloud in a message, and a piece of that has come."""
+    at = Segments()
+    message = at.message(**about)
+    at.routes.current = at.routes.last = message
+    at.routes._is_saying = True
+    assert at.voice_came("voice") is True
+    return at, message
+
+
+@pytest.mark.parametrize(
+    "about",
+    [
+        {"current": None},
+        {"last": None},
+        {"_is_saying": False},
+        {"_speaks_of_result": True},
+        {"turn": Turn.CUT},
+        {"turn": Turn.HAS_RESULT},
+    ],
+    ids=str,
+)
+def test_voice_that_begins_or_ends_something_does_not_just_go_on(about: dict[str, Any]) -> None:
+    at, _ = speaking()
+    assert at.routes.voice_goes_on is True
+    for name, value in about.items():
+        setattr(at.routes, name, value)
+    assert at.routes.voice_goes_on is False
+
+
+@pytest.mark.parametrize("phase", [phase for phase in Phase if phase is not Phase.OPEN])
+def test_voice_of_a_message_that_is_not_open_does_not_just_go_on(phase: Phase) -> None:
+    at, message = speaking()
+    message.phase = phase
+    assert at.routes.voice_goes_on is False
+
+
+def test_voice_that_goes_on_is_played_in_its_message_and_nothing_is_decided() -> None:
+    at, message = speaking(timer=timer(1))
+    assert at.voice_emitted("voice") == "A"
+    assert (message.timer, at.decided(), at._places) == (None, [], {})
+
+
+def test_voice_that_changes_something_is_reported_as_usual() -> None:
+    at = Segments()
+    at.routes.current = at.message()
+    assert at.voice_came("voice") is False
+    assert at._places == {}
+    assert at.voice_emitted("voice") is None
+
+
+@pytest.mark.parametrize("event", [ModelEvent("voice"), ModelEvent("voice", is_said=True)])
+def test_only_voice_that_took_the_short_cut_goes_on_along_it(event: ModelEvent) -> None:
+    at = Segments()
+    at._places["voice"] = Place(event, at.message())
+    assert at.voice_emitted("voice") is None
+    assert "voice" in at._places
+
+
+def test_voice_is_reported_if_its_message_was_closed_meanwhile() -> None:
+    at, message = speaking()
+    message.phase = Phase.WAITING
+    assert at.voice_emitted("voice") is None
+
+
+def test_voice_is_reported_if_nobody_wants_to_hear_it_any_more() -> None:
+    at, message = speaking()
+    message.unwanted = Unwanted.INTERRUPTED
+    assert at.voice_emitted("voice") is None
+
+
+def test_voice_is_reported_if_its_message_has_calls() -> None:
+    at, message = speaking()
+    at.call(message)
+    assert at.voice_emitted("voice") is None
+    assert "voice" in at._places
+
+
+def test_voice_of_a_session_that_is_over_is_not_played() -> None:
+    at, _ = speaking()
+    at.phase = SessionPhase.CLOSED
+    assert at.voice_emitted("voice") is None
+
+
+def test_what_takes_the_short_cut_counts_as_something_said() -> None:
+    at, message = speaking()
+    assert at._places["voice"] == Place(ModelEvent("", is_said=True), message)
 
 
 # -- clients ----------------------------------------------------------------------------------------------------------
@@ -247,6 +341,15 @@ def test_a_timer_closes_its_segment_and_ends_the_turn_of_a_model_that_is_gone(
     assert at.routes.current is (None if is_over else message)
 
 
+def test_a_timer_makes_way_for_the_words_that_the_user_has_written_since() -> None:
+    """The message was interrupted, and is wanted again since a call of its was answered."""
+    at = Segments()
+    at.routes.current, at.routes.after = at.message(timer=timer(1)), at.message("B", Phase.ASKED)
+    after = at.routes.after
+    at._fired(timer(1))
+    assert (at.routes.current, at.routes.after) == (after, None)
+
+
 @pytest.mark.parametrize(
     ("unwanted", "after"),
     [(None, None), (Unwanted.INTERRUPTED, None), (Unwanted.SUPERSEDED, Unwanted.SUPERSEDED)],
@@ -310,8 +413,10 @@ CLOSED = effects.Close("A", End.FINISH, frozenset())
 @pytest.mark.parametrize("blocks", [True, False])
 def test_a_card_that_nobody_looks_at_is_refused(unwanted: Unwanted, blocks: bool) -> None:
     at = Segments()
-    at._show_waiting(at.call(at.message(unwanted=unwanted), blocks=blocks))
+    call = at.call(at.message(unwanted=unwanted), blocks=blocks)
+    at._show_waiting(call)
     assert at.decided() == REFUSED
+    assert call.message.unwanted is unwanted
 
 
 @pytest.mark.parametrize("blocks", [True, False])
@@ -321,6 +426,7 @@ def test_a_card_that_the_users_words_wait_for_is_refused(blocks: bool) -> None:
     at.message("B", Phase.ASKED)
     at._show_waiting(call)
     assert at.decided() == (REFUSED if blocks else [quiet()])
+    assert call.message.unwanted is (Unwanted.SUPERSEDED if blocks else None)
 
 
 def test_a_card_in_the_message_that_was_asked_is_shown() -> None:

@@ -203,3 +203,16 @@ class ArtifactFile:
 def data_file(data: bytes | None, media_type: str | None) -> File:
     media_type = media_type or "application/octet-stream"
     return File(f"data:{media_type};base64,{base64.b64encode(data or b'').decode()}", media_type)
+
+
+# -- voice -----------------------------------------------------------------------------------------------------------
+
+
+def is_all_voice(event: Event) -> bool:
+    """Such an event is not stored, and comes fifty times a second."""
+    parts = event.content.parts if event.content is not None else None
+    return bool(parts) and all(part.inline_data is not None and is_voice(part.inline_data) for part in parts)
+
+
+def is_voice(blob: types.Blob) -> bool:
+    return blob.mime_type is not None and blob.mime_type.startswith("audio/")

@@ -47,6 +47,7 @@ class Routes:
     | `after` | that is next, when the model has come to the end of what nobody wants to hear |
     | `unheard` | that is over, while what the user had said is not known yet |
     | `last` | that the model spoke in last |
+    | `_told` | whose result came, for somebody who reads on, while the model spoke of something else |
 
     | Attributes | |
     |---|---|
@@ -65,6 +66,7 @@ class Routes:
         self.after: Message | None = None
         self.unheard: Message | None = None
         self.last: Message | None = None
+        self._told: Message | None = None
         self.turn = Turn.PLAIN
         self._is_speaking = False  # the model has begun a turn and not ended it, or a result begins one
         self._is_saying = False  # and it has said something since the last result
@@ -97,7 +99,7 @@ class Routes:
     def ask(self, message: Message) -> None:
         """The user has written, and this is to be the answer."""
         self._give_up_heard()
-        self.unheard = None
+        self.unheard = self._told = None
         self._go_on(message)
 
     def take_back(self, message: Message) -> None:
@@ -168,11 +170,14 @@ class Routes:
         self._step += 1
         if event.is_untold:  # nothing to speak about
             return self.calls[event.results[0]].message if event.results[0] in self.calls else self.current
+        known = [self.calls[key] for key in event.results if key in self.calls]
+        owner = known[0].message if known else self.current
+        if owner is not None and owner is not self.current and self.current is self.last and self._is_saying:
+            self._told = owner if owner.is_open else None  # the model comes to the end of what it says first
+            return owner
         if self.turn is not Turn.CUT:  # a model that has ended its turn answers in one
             self.turn = Turn.HAS_RESULT if self._is_speaking else Turn.PLAIN
         self._is_speaking, self._is_saying = True, False
-        known = [self.calls[key] for key in event.results if key in self.calls]
-        owner = known[0].message if known else self.current
         if owner is self.current and owner is not None and self.after is not None:
             owner.unwanted = Unwanted.SUPERSEDED  # the model may answer this together with the user's next words
             self.current, self.after = self.after, None
@@ -223,11 +228,15 @@ class Routes:
             self.end(closed)
 
     def _next(self) -> Message:
-        """The message of words that belong to none: what was heard is answered; in a message that waits for somebody
-        the model talks on, since clients look for cards in the last message; or the model begins by itself."""
+        """The message of words that belong to none: what was heard is answered; whoever has answered a call, and reads
+        on, gets what is said of it; in a message that waits for somebody the model talks on, since clients look for
+        cards in the last message; or the model begins by itself."""
         heard, self.heard = self.heard, None
+        told, self._told = self._told, None
         if heard is not None:
             return heard
+        if told is not None and told.is_open and told.unwanted is None:
+            return told
         newest = self._newest
         if newest is not None and newest.phase is Phase.WAITING:
             return newest

@@ -1,4 +1,4 @@
-"""How the segments of a live session open, close and wait: see `live_turns.py`."""
+"""How the segments of a live session open, close and wait, and a short cut for voice: see `live_turns.py`."""
 
 from collections.abc import Collection
 from enum import StrEnum, auto
@@ -6,8 +6,9 @@ from enum import StrEnum, auto
 from . import live_effects as effects
 from .call_record import CallKey
 from .live_effects import QUIET_S, SILENT_S, WRITES, Effect, End, Timer, Why
+from .live_facts import ModelEvent
 from .live_messages import Call, CallPhase, Message, Phase, Unwanted
-from .live_routes import Routes
+from .live_routes import Place, Routes
 
 
 class SessionPhase(StrEnum):
@@ -23,6 +24,7 @@ class LiveSegments:
     def __init__(self) -> None:
         self.phase = SessionPhase.OPEN
         self.routes = Routes()
+        self._places: dict[str, Place] = {}  # of events that ADK is storing
         self._is_attended = False
         self._unnotified: list[str] = []  # messages that went on while nobody listened
         self._timers = 0
@@ -66,6 +68,30 @@ class LiveSegments:
         """Whether ADK does nothing with the result of this call."""
         call = self.routes.calls.get(key)
         return call is not None and call.phase is CallPhase.ORPHANED
+
+    # -- voice --------------------------------------------------------------------------------------------------------
+
+    # It comes fifty times a second, and hardly ever changes anything. So there is a short cut: for an event of voice
+    # alone that goes on with what the model says, the facts `Came` and `Emitted` are not reported.
+
+    def voice_came(self, event_id: str) -> bool:
+        """Whether `Came` would decide nothing but the place of this event. Then it has that."""
+        if not self.routes.voice_goes_on:
+            return False
+        self._places[event_id] = Place(_VOICE, self.routes.current)
+        return True
+
+    def voice_emitted(self, event_id: str) -> str | None:
+        """The message in which this voice is to be played, if `Emitted` would decide nothing else."""
+        place = self._places.get(event_id)
+        message = place.message if place is not None and place.event is _VOICE else None
+        if message is None or message.phase is not Phase.OPEN or message.unwanted is not None or message.calls:
+            return None
+        if self.phase is SessionPhase.CLOSED:
+            return None
+        del self._places[event_id]
+        message.timer = None
+        return message.name
 
     # -- effects ------------------------------------------------------------------------------------------------------
 
@@ -212,3 +238,4 @@ class LiveSegments:
 
 
 _ENDED = (CallPhase.SETTLED, CallPhase.SHOWN)
+_VOICE = ModelEvent("", is_said=True)

@@ -7,7 +7,7 @@ carries out its effects, in their order.
 - live_facts.py, live_effects.py: what comes in, and what goes out.
 - live_messages.py: the phases of messages and calls.
 - live_routes.py: which message an event belongs to.
-- live_segments.py: how segments open, close and wait.
+- live_segments.py: how segments open, close and wait; the short cut for voice.
 """
 
 from . import live_effects as effects
@@ -25,7 +25,6 @@ class LiveTurns(LiveSegments):
         """`resume_s`: how long a model gets to go on that was cut in the middle of an answer."""
         super().__init__()
         self._resume_s = resume_s
-        self._places: dict[str, Place] = {}  # of events that ADK is storing
         self._unsent: list[str] = []  # what the user has written while ADK waited for an answer to a call
 
     # -- facts --------------------------------------------------------------------------------------------------------
@@ -172,14 +171,6 @@ class LiveTurns(LiveSegments):
                 self._start_timer("silent", message, SILENT_S)
 
     # -- the model ----------------------------------------------------------------------------------------------------
-
-    def voice_came(self, event_id: str) -> bool:
-        """A short cut, since voice comes fifty times a second: whether an event of voice alone goes on with what the
-        model says, so that `Came` would decide nothing but its place. Then it has that, as if it were reported."""
-        if not self.routes.voice_goes_on:
-            return False
-        self._places[event_id] = Place(_VOICE, self.routes.current)
-        return True
 
     def _came(self, event: ModelEvent) -> None:
         place = self._places[event.id] = self.routes.route(event)
@@ -347,4 +338,3 @@ class LiveTurns(LiveSegments):
 
 
 _ASKED = (CallPhase.WAITING, CallPhase.LEFT)
-_VOICE = ModelEvent("", is_said=True)

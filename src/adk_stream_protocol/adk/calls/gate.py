@@ -29,7 +29,7 @@ from ...errors import StoreUnavailable
 from ...protocol.call_record import CallKey, ChatKey
 from ...store.base import Lease, Store
 from ..control_flow import control_flow_of
-from ..event_parts import ABORTED, asks_for_confirmation
+from ..event_parts import ABORTED, asks_for_confirmation, is_all_voice
 from . import live_gate
 from .client_tools import ClientTool
 from .credentials import NO_CONSENT_IN_LIVE, asks_for_credential, without_request
@@ -118,6 +118,9 @@ class ApprovalGate(BasePlugin):
         session = invocation_context.session
         leased = self._leased_chat_of(session)
         if leased is None:
+            return None
+        if leased.live_observer is not None and is_all_voice(event):
+            leased.live_observer.route(event, session)
             return None
         if asks_for_confirmation(event):
             return without_node_question(event)

@@ -43,6 +43,10 @@ class EffectQueue:
         self._done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._done.set_result(None)
 
+    @property
+    def is_idle(self) -> bool:
+        return not self._batches
+
     def put(self, effects: Iterable[Effect], cause: Cause) -> "asyncio.Future[None]":
         """The future is done when all of them are carried out."""
         batch = _Batch(deque(effects), cause)

@@ -116,7 +116,8 @@ class LiveInput(LiveRequestQueue):
         self._put(LiveRequest(content=content))
 
     def send_voice(self, samples: bytes) -> None:
-        self._put(LiveRequest(blob=types.Blob(data=samples, mime_type=_INPUT_TYPE)))
+        blob = types.Blob.model_construct(data=samples, mime_type=_INPUT_TYPE)  # validation takes twice as long
+        self._put(LiveRequest(blob=blob))
         while self._audio_bytes > self._max_audio_bytes:
             oldest = next(request for request in self._waiting if request.blob is not None)
             self._waiting.remove(oldest)

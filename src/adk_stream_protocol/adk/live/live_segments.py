@@ -25,6 +25,7 @@ from ...protocol.live_turns import LiveTurns
 from ..calls.inner_calls import call_event
 from ..calls.live_observer import NestedCall
 from ..calls.resumption import answer_event, response_part
+from ..event_parts import is_all_voice
 from ..live_listener import LiveListener
 from ..run import AnsweredCalls, RunContext
 from ..run_end import unfinished_events
@@ -33,7 +34,7 @@ from .input_queue import LiveInput
 from .live_message import LiveMessage, SessionEnd, StoredIds
 from .live_timers import LiveTimers
 from .live_writer import Files, LiveWriter, result_event
-from .model_events import is_all_voice, read_event, shown_calls
+from .model_events import read_event, shown_calls
 from .refusals import Refusals
 from .talking_on import TalkingOn
 
@@ -82,7 +83,7 @@ class LiveSegments:
         self._emitting: dict[str, tuple[Event, Files]] = {}
         self._made_by: dict[CallKey, Event] = {}
         self._beside: dict[CallKey, asyncio.Task[Any]] = {}
-        self._storing: set[asyncio.Task[Any]] = set()  # tools beside the conversation that have ended
+        self._storing: set[asyncio.Task[Any]] = set()  # of tools beside the conversation that have ended
         self._news = asyncio.Event()
         self._refusals = Refusals(context, self.wake, self.feed)
 
@@ -95,9 +96,9 @@ class LiveSegments:
         return self._effects.put(self.turns.receive(fact), cause)
 
     def _message(self, name: str) -> LiveMessage:
-        if name not in self.messages:
-            self.messages[name] = self._new_message()
-        return self.messages[name]
+        if (found := self.messages.get(name)) is None:
+            found = self.messages[name] = self._new_message()
+        return found
 
     # -- what clients do ----------------------------------------------------------------------------------------------
 
@@ -194,7 +195,10 @@ class LiveSegments:
     async def take(self, event: Event) -> None:
         """An event comes out of ADK."""
         results, files = list[CallKey](), None
-        if not is_all_voice(event):
+        if is_all_voice(event):
+            if self._effects.is_idle and (name := self.turns.voice_emitted(event.id)) is not None:
+                return self.writer.play(self._message(name), event)
+        else:
             results = [CallKey(event.invocation_id, response.id or "") for response in event.get_function_responses()]
             for call in results if not event.partial else ():
                 self._context.leased.store_result(call)
@@ -253,7 +257,7 @@ class LiveSegments:
 
     def _open(self, name: str, answered: frozenset[CallKey], request: AnsweredCalls | None) -> None:
         message = self._message(name)
-        self._context.leased.note_answers(call for call in answered if call in self.announced)
+        self._context.leased.note_answers(answered & self.announced)
         if request is not None:
             message.open(self.records, answered, request.known_outputs, request.start_id)
         else:
@@ -307,8 +311,7 @@ class LiveSegments:
         self.writer.write_event(message, event)
 
     def _write_result(self, message: LiveMessage, call: CallKey, response: Any) -> None:
-        made_by = self._made_by.get(call)
-        if made_by is not None:
+        if (made_by := self._made_by.get(call)) is not None:
             if call in self.announced:
                 self._context.leased.unplaced.append(("result", call))
             self.writer.write_event(message, result_event(made_by, call, response))

@@ -12,10 +12,9 @@ from ...protocol.call_record import CallKey, Records
 from ...protocol.chunks import Data
 from ...protocol.frames import encode_audio
 from ..calls.outcomes import as_response
-from ..event_parts import ArtifactFile
+from ..event_parts import ArtifactFile, is_voice
 from ..live_listener import LiveListener
 from .live_message import LiveMessage
-from .model_events import is_voice
 
 Files = dict[str, ArtifactFile] | None
 
@@ -49,22 +48,26 @@ class LiveWriter:
             whole = message.say_aloud(said.text or "", is_all=is_all)
             self._tell_transcript("assistant", message.message_id, whole, is_all=is_all)
         parts = (event.content.parts if event.content else None) or []
-        voices = [part.inline_data for part in parts if part.inline_data and is_voice(part.inline_data)]
-        if voices:
+        rest = [part for part in parts if not (part.inline_data and is_voice(part.inline_data))]
+        if len(rest) < len(parts):
             if plays:
-                self._play(message, voices)
-            if len(voices) == len(parts):
+                self.play(message, event)
+            if not rest:
                 return
-            rest = [part for part in parts if not (part.inline_data and is_voice(part.inline_data))]
             event = event.model_copy(update={"content": types.Content(role="model", parts=rest)})
         message.write(message.translator.feed(event, files, records=self._records))
 
-    def _play(self, message: LiveMessage, voices: list[types.Blob]) -> None:
-        for voice in voices:
+    def play(self, message: LiveMessage, event: Event) -> None:
+        for part in (event.content.parts if event.content else None) or ():
+            voice = part.inline_data
+            if voice is None or not is_voice(voice):
+                continue
             rate, samples = _rate_of(voice.mime_type or ""), voice.data or b""
+            wants_pcm = False
             for listener in self._listeners:
                 listener.audio(self._chat_id, samples, rate)
-            if any(listener.wants_pcm for listener in self._listeners):
+                wants_pcm = wants_pcm or listener.wants_pcm
+            if wants_pcm:
                 message.write([Data("data-pcm", {"rate": rate, "data": encode_audio(samples)}, transient=True)])
 
     def hear(self, message: LiveMessage, event: Event) -> None:

@@ -5,7 +5,7 @@ from google.genai import types
 
 from ...protocol.call_record import CallKey, Records, State
 from ...protocol.live_facts import ModelEvent
-from ..event_parts import CONTROL_FLOW, is_said, recorded_voice, worked_on_in
+from ..event_parts import CONTROL_FLOW, is_all_voice, is_said, recorded_voice, worked_on_in
 
 
 def read_event(event: Event, records: Records | None = None) -> ModelEvent:
@@ -48,13 +48,3 @@ def is_withdrawn(call: CallKey, records: Records) -> bool:
 
 def shown_calls(event: Event) -> list[types.FunctionCall]:
     return [call for call in event.get_function_calls() if call.name not in CONTROL_FLOW]
-
-
-def is_all_voice(event: Event) -> bool:
-    """Such an event is not stored, and comes fifty times a second."""
-    parts = event.content.parts if event.content is not None else None
-    return bool(parts) and all(part.inline_data is not None and is_voice(part.inline_data) for part in parts)
-
-
-def is_voice(blob: types.Blob) -> bool:
-    return blob.mime_type is not None and blob.mime_type.startswith("audio/")
