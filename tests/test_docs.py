@@ -108,7 +108,16 @@ def test_the_types_of_the_pages_code_for_browsers_are_sound(tmp_path: Path) -> N
 
 
 # Next.js takes 350 MB, so `make test` goes without. Its own types are checked by `next build` in tests/next.
-NEXT = 'declare module "next/headers" { export function cookies(): Promise<{ toString(): string }>; }'
+NEXT = """
+declare module "next" {
+  export interface NextConfig {
+    cacheComponents?: boolean;
+    rewrites?(): Promise<{ source: string; destination: string }[]>;
+  }
+}
+declare module "next/headers" { export function cookies(): Promise<{ toString(): string }>; }
+declare module "next/navigation" { export function useRouter(): { refresh(): void }; }
+"""
 
 
 def _write_module(folder: Path, page: Path, block: Block) -> None:
