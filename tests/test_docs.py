@@ -8,7 +8,8 @@ What is done with a block depends on its language:
 - `json`: parsed, as a whole or line by line.
 - `sh`: the options of our own commands and of servers are parsed by those programs, targets of make must exist.
 - `nginx`: used by tests/test_production.py where nginx is installed.
-- `dockerfile`, `mermaid`: not at all. Pages say that the first is untested; tests/protocol draws the second.
+- `dockerfile`: not built, and its page says so. The command that it starts is parsed like those of `sh`.
+- `mermaid`: not at all; tests/protocol draws it.
 
 Names that a page leaves to its reader, such as `root_agent`, are in `GIVEN`.
 """
@@ -68,6 +69,8 @@ def given_for(page: Path) -> dict[str, Any]:
 
 @pytest.mark.parametrize("page", PAGES, ids=name_of)
 def test_each_block_says_its_language(page: Path) -> None:
+    fences = re.findall(r"^[ >]*(?:```|~~~)", page.read_text(), re.MULTILINE)
+    assert len(fences) == 2 * len([*blocks_of(page)]), f"{name_of(page)} has a block that no test sees"
     for block in blocks_of(page):
         assert block.language in LANGUAGES, f"{name_of(page)}:{block.line}: {block.language or 'no language'}"
 
@@ -108,7 +111,16 @@ def test_the_types_of_the_pages_code_for_browsers_are_sound(tmp_path: Path) -> N
 
 
 # Next.js takes 350 MB, so `make test` goes without. Its own types are checked by `next build` in tests/next.
-NEXT = 'declare module "next/headers" { export function cookies(): Promise<{ toString(): string }>; }'
+NEXT = """
+declare module "next" {
+  export interface NextConfig {
+    cacheComponents?: boolean;
+    rewrites?(): Promise<{ source: string; destination: string }[]>;
+  }
+}
+declare module "next/headers" { export function cookies(): Promise<{ toString(): string }>; }
+declare module "next/navigation" { export function useRouter(): { refresh(): void }; }
+"""
 
 
 def _write_module(folder: Path, page: Path, block: Block) -> None:
@@ -182,7 +194,10 @@ OTHERS = {
 
 
 def commands_of(block: Block) -> Iterator[list[str]]:
-    for line in block.code.replace("\\\n", " ").splitlines() if "'" not in block.code else [block.code]:
+    if block.language == "dockerfile":
+        yield from (json.loads(command) for command in re.findall(r"^CMD (.+)$", block.code, re.MULTILINE))
+        return
+    for line in lines_of(block):
         command: list[str] = []
         for word in [*shlex.split(line, comments=True), ";"]:
             if word in ("&&", "|", ";", "&"):
@@ -193,9 +208,23 @@ def commands_of(block: Block) -> Iterator[list[str]]:
                 command.append(word)
 
 
+def lines_of(block: Block) -> Iterator[str]:
+    """A quoted argument may have several."""
+    line = ""
+    for more in block.code.replace("\\\n", " ").splitlines():
+        line = f"{line}\n{more}" if line else more
+        try:
+            shlex.split(line, comments=True)
+        except ValueError:
+            continue
+        yield line
+        line = ""
+    assert not line, f"a quote is not closed: {line}"
+
+
 @pytest.mark.parametrize("page", PAGES, ids=name_of)
 def test_the_commands_of_a_page_exist(page: Path) -> None:
-    for block in blocks_of(page, "sh"):
+    for block in blocks_of(page, "sh", "dockerfile"):
         for program, *arguments in commands_of(block):
             program = program.removeprefix(".venv/bin/")
             where = f"{name_of(page)}:{block.line}: {program} {' '.join(arguments)}"

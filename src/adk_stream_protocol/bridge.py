@@ -7,6 +7,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from .adk.calls.gate import ApprovalGate
+from .adk.calls.named_tools import NamedTools
 from .adk.calls.policy import ApprovalPolicy
 from .adk.live.talking_on import LiveWhileWaiting
 from .adk.runner import AgentLike, RunnerOptions, build_runner
@@ -104,6 +105,7 @@ class ChatBridge:
             memory_service=memory_service,
         )
         runner = build_runner(agent, options, gate)
+        gate.named_tools = NamedTools(settings.policy, runner.agent)
         close_last: list[Close] = []
         if runner is not agent:
             close_last.append(runner.close)

@@ -116,7 +116,11 @@ def misspelt() -> "Opake":  # noqa: F821  # pyright: ignore
         (lambda: client_tool("play"), "needs a description"),
         (lambda: client_tool("play", ""), "needs a description"),
         (lambda: client_tool(play, parameters=TRACK), "from the signature"),
-        (lambda: client_tool("play", "Plays.", {"type": "nonsense"}), "'play' is not valid"),
+        (lambda: client_tool("play", "Plays.", {"type": "nonsense"}), "'play' must be the JSON Schema of an object"),
+        (lambda: client_tool("play", "Plays.", {"type": "string"}), "'play' must be the JSON Schema of an object"),
+        (lambda: client_tool("play", "Plays.", {"track": TRACK}), "'play' must be the JSON Schema of an object"),
+        (lambda: client_tool("play", "Plays.", "track"), "'play' must be the JSON Schema of an object"),  # pyright: ignore
+        (lambda: client_tool("play", "Plays.", {**TRACK, "required": "track"}), "'play' is not valid"),
         (lambda: client_tool("play", "Plays.", output={"type": 5}), "'play' is not valid"),
         (lambda: client_tool(play, output={"required": "track"}), "'play' is not valid"),
         (lambda: client_tool(opaque), "opaque"),

@@ -284,8 +284,9 @@ def in_words(arguments: Mapping[str, Any]) -> str:
 async def test_hints_are_given_by_tool(kind: str, hint: Any, read: str) -> None:
     till = Till()
     tool = till.gated if kind == "server" else client_tool(till.pay, approve=True)
+    tools = (tool, client_tool("other", "Another one."))
     policy = ApprovalPolicy(hints={"pay": hint, "other": "Not this one."})
-    async with page(paying(), tools=(tool,), approvals=policy, sdk_version=7) as at:
+    async with page(paying(), tools=tools, approvals=policy, sdk_version=7) as at:
         answer = await at.say("Pay.")
         assert answer.of_type("data-adk-approval")[0]["data"]["hint"] == read
         (asked,) = answer.of_type("tool-approval-request")
@@ -299,7 +300,7 @@ async def test_hints_are_given_by_tool(kind: str, hint: Any, read: str) -> None:
 async def test_what_adk_writes_for_programs_is_not_sent_to_people(kind: str, version: str) -> None:
     till = Till()
     tool = till.gated if kind == "server" else client_tool(till.pay, approve=True)
-    async with page(paying(), tools=(tool,), approvals=ApprovalPolicy(hints={"other": "Not this one."})) as at:
+    async with page(paying(), tools=(tool,)) as at:
         answer = await at.chat.say("Pay.", sdkVersion=version)
         assert "FunctionResponse" not in answer.raw
         assert all("hint" not in about["data"] for about in answer.of_type("data-adk-approval"))

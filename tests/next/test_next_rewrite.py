@@ -86,8 +86,8 @@ def _answers(origin: str) -> bool:
 
 
 def test_the_files_here_are_those_of_the_page() -> None:
-    files = {block.file: block.code for block in blocks_of(PAGE, "js", "tsx") if block.file}
-    assert len(files) == 3
+    files = {block.file: block.code for block in blocks_of(PAGE, "ts", "tsx") if block.file}
+    assert len(files) == 4
     for name, code in files.items():
         assert (HERE / name).read_text() == code, name
 
@@ -118,7 +118,7 @@ async def _talk(origin: str, model: PausingModel) -> list[float]:
     headers = {"accept-encoding": "gzip, deflate, br", "origin": origin, "sec-fetch-site": "same-origin"}
     async with httpx.AsyncClient(base_url=origin, timeout=20, headers=headers, trust_env=False) as http:
         assert (await http.get("/api/chat")).status_code == 401
-        assert "Sign in first." in (await http.get("/chat/c1")).text
+        assert "Sign in</button>" in (await http.get("/chat/c1")).text
         assert (await http.post("/api/login", json={"name": "ann"})).json() == "ann"
         took_s = [await _turn(http, model, chat_id) for chat_id in ("c1", "c2", "c3")]
         assert (await http.post("/api/chat/c1/stop")).status_code == 204

@@ -100,6 +100,7 @@ function Pending() {
 }
 
 function Failure({ error, onRetry }: { error: Error | undefined; onRetry(): void }) {
+  const mayHelp = !error?.message.includes("has no live mode"); // the text says what to change instead
   return (
     <div
       role="alert"
@@ -107,7 +108,7 @@ function Failure({ error, onRetry }: { error: Error | undefined; onRetry(): void
     >
       <CircleAlert size={16} aria-hidden className="text-error" />
       <p className="mr-auto min-w-0">{error?.message.trim() || "Something went wrong."}</p>
-      <Button onClick={onRetry}>Retry</Button>
+      {mayHelp && <Button onClick={onRetry}>Retry</Button>}
     </div>
   );
 }

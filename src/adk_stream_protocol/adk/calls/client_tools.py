@@ -3,7 +3,7 @@
 import inspect
 import warnings
 from collections.abc import Awaitable, Callable, Mapping
-from typing import Any, get_type_hints
+from typing import Any, cast, get_type_hints
 
 import jsonschema
 from google.adk.tools import BaseTool, FunctionTool, ToolContext
@@ -80,7 +80,7 @@ def client_tool(
         if not description:
             raise ConfigurationError(f"The client tool {tool!r} needs a description: the model chooses tools by it.")
         declaration = types.FunctionDeclaration(
-            name=tool, description=description, parameters_json_schema=dict(parameters or _NO_PARAMETERS)
+            name=tool, description=description, parameters_json_schema=_parameters(tool, parameters)
         )
     else:
         if parameters is not None:
@@ -91,6 +91,19 @@ def client_tool(
     for schema in (declaration.parameters_json_schema, output):
         _require_schema(schema, declaration.name or "")
     return ClientTool(declaration, output=output, approve=approve)
+
+
+def _parameters(name: str, schema: Any) -> dict[str, Any]:
+    """Models call a tool with named arguments, so its schema is that of an object."""
+    if schema is None or schema == {}:
+        return _NO_PARAMETERS
+    given = dict(cast("Mapping[str, Any]", schema)) if isinstance(schema, Mapping) else {}
+    if given.get("type") != "object":
+        raise ConfigurationError(
+            f"The parameters of the client tool {name!r} must be the JSON Schema of an object: "
+            '{"type": "object", "properties": {...}}.'
+        )
+    return given
 
 
 def fits(output: Any, schema: Mapping[str, Any] | None) -> bool:

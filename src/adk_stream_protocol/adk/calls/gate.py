@@ -49,6 +49,7 @@ from .inner_calls import name_inner_calls
 from .leased_chat import LeasedChat, call_keys
 from .live_observer import LiveObserver, NestedCall
 from .long_running import STILL_AT_WORK, has_ended, has_ref, open_work
+from .named_tools import NamedTools
 from .policy import ApprovalPolicy, ApprovalRequest, Verdict
 from .questions import REQUIRES_CONFIRMATION, name_questions
 from .remote_calls import RemoteQuestion, made_in, policy_request, questions_in, take_results, without_question
@@ -71,6 +72,7 @@ class ApprovalGate(BasePlugin):
         self._store = store
         self._lease_s = lease_s
         self.policy = policy
+        self.named_tools: NamedTools | None = None
         self._leased: dict[ChatKey, LeasedChat] = {}
         # By the object that ADK makes for each call: two calls may have the same id.
         self._calls: WeakKeyDictionary[ToolContext, GatedCall] = WeakKeyDictionary()
@@ -104,6 +106,8 @@ class ApprovalGate(BasePlugin):
             await leased.on_user_message(invocation_context.session)
 
     async def before_model_callback(self, *, callback_context: CallbackContext, llm_request: LlmRequest) -> None:
+        if self.named_tools is not None:
+            self.named_tools.on_listed(callback_context.agent_name, llm_request.tools_dict)
         leased = self._leased_chat_of(callback_context.session)
         if leased is not None:
             leased.call_ids.new_model_call(callback_context.agent_name, callback_context.branch)

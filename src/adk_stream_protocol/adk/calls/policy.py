@@ -99,7 +99,9 @@ class ApprovalPolicy:
     expires: nobody expects it any more."""
     hints: Mapping[str, Hint] = field(default_factory=dict[str, Hint])
     """By the name of the tool: the text that the person reads, or a function of the call's arguments that returns it.
-    Without one, or if the function fails, it is the hint that the tool gives to `request_confirmation`, or none."""
+    Without one, or if the function fails, it is the hint that the tool gives to `request_confirmation`, or none. A name
+    that no tool has is a `ConfigurationError`, here and in `cards` and `edits`. If the agent has toolsets, it is a
+    warning in the log, after their tools were listed for the first time."""
     cards: Mapping[str, CardOf] = field(default_factory=dict[str, CardOf])
     """By the name of the tool: how the question looks, or a function of the call's arguments that returns it. It may
     return None."""

@@ -1,9 +1,14 @@
-// next.config.mjs
+// next.config.ts
+import type { NextConfig } from "next";
+
 const python = process.env.CHAT_ORIGIN ?? "http://127.0.0.1:8000";
 
-export default {
+const nextConfig: NextConfig = {
+  cacheComponents: true, // as create-next-app sets it. The page below works with it and without
   rewrites: async () => [
     { source: "/api/login", destination: `${python}/api/login` },
     { source: "/api/chat/:path*", destination: `${python}/api/chat/:path*` },
   ],
 };
+
+export default nextConfig;
