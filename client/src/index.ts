@@ -1,3 +1,4 @@
+export { answersAreComplete } from "./answers.ts";
 export { type BindableChat, bindChat } from "./bind-chat.ts";
 export type { WebSocketConstructor, WebSocketLike } from "./connection.ts";
 export type { LiveEvent, LiveListener } from "./frames.ts";

@@ -28,6 +28,7 @@ test("everything that is exported is there, and the main entry holds no audio", 
   assert.deepEqual(Object.keys(main), [
     "ChatRefusedError",
     "LiveChatTransport",
+    "answersAreComplete",
     "bindChat",
     "claimCall",
     "runPendingCalls",
