@@ -53,13 +53,6 @@ test("worklets are files of their own, found beside the module, and too big to b
   }
 });
 
-test("each data part that the server sends has a type", () => {
-  const parts = (file: string, pattern: RegExp) =>
-    [...readFileSync(file, "utf8").matchAll(pattern)].map(([, part]) => part);
-  const typed = parts("src/messages.ts", /^ {2}"(adk-[a-z-]+)":/gm);
-  assert.deepEqual(typed.toSorted(), parts("../docs/reference/http.md", /^\| `data-(adk-[a-z-]+)` \|/gm).toSorted());
-});
-
 test("the lock file names no registry, and what is installed is pinned", () => {
   const { packages } = JSON.parse(readFileSync("package-lock.json", "utf8")) as {
     packages: Record<string, { resolved?: string }>;
