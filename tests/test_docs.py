@@ -3,8 +3,9 @@
 What is done with a block depends on its language:
 
 - `python`: the blocks of a page are run from top to bottom, as one program. A block under a name is also that module.
-- `ts`, `tsx`, `js`, `vue`: each block is a file, under the name in its first line if it has one. Its types are checked
-  with the real packages; those of a `vue` file in its script.
+- `ts`, `tsx`, `js`, `vue`, `svelte`: each block is a file, under the name in its first line if it has one. Its types
+  are checked with the real packages; those of a `vue` or `svelte` file in its script. tests/browser runs the files of
+  the pages about clients.
 - `json`: parsed, as a whole or line by line.
 - `sh`: the options of our own commands and of servers are parsed by those programs, targets of make must exist.
 - `nginx`: used by tests/test_production.py where nginx is installed.
@@ -34,8 +35,9 @@ from adk_stream_protocol.testing import ScriptedModel
 from support.apps import app_of, user_of
 from support.documents import PAGES, ROOT, Block, anchors_of, blocks_of, run_page, text_without_code
 
-LANGUAGES = {"python", "ts", "tsx", "js", "vue", "json", "sh", "nginx", "dockerfile", "mermaid"}
-TYPED = ("ts", "tsx", "js", "vue")
+LANGUAGES = {"python", "ts", "tsx", "js", "vue", "svelte", "json", "sh", "nginx", "dockerfile", "mermaid"}
+COMPONENTS = ("vue", "svelte")
+TYPED = ("ts", "tsx", "js", *COMPONENTS)
 WITH_PYTHON = [page for page in PAGES if any(blocks_of(page, "python"))]
 
 
@@ -100,7 +102,7 @@ def test_the_types_of_the_pages_code_for_browsers_are_sound(tmp_path: Path) -> N
         for block in blocks_of(page, *TYPED):
             _write_module(tmp_path / re.sub(r"\W+", "-", name_of(page)), page, block)
     (tmp_path / "node_modules").symlink_to(ROOT / "page" / "node_modules")
-    (tmp_path / "next.d.ts").write_text(NEXT)
+    (tmp_path / "ambient.d.ts").write_text(AMBIENT)
     (tmp_path / "package.json").write_text('{"type": "module"}')
     (tmp_path / "tsconfig.json").write_text(json.dumps(_tsconfig()))
     compiler = ROOT / "page" / "node_modules" / "typescript" / "bin" / "tsc"
@@ -111,7 +113,7 @@ def test_the_types_of_the_pages_code_for_browsers_are_sound(tmp_path: Path) -> N
 
 
 # Next.js takes 350 MB, so `make test` goes without. Its own types are checked by `next build` in tests/next.
-NEXT = """
+AMBIENT = """
 declare module "next" {
   export interface NextConfig {
     cacheComponents?: boolean;
@@ -120,14 +122,14 @@ declare module "next" {
 }
 declare module "next/headers" { export function cookies(): Promise<{ toString(): string }>; }
 declare module "next/navigation" { export function useRouter(): { refresh(): void }; }
+declare module "*.vue" { const component: import("vue").Component; export default component; }
 """
 
 
 def _write_module(folder: Path, page: Path, block: Block) -> None:
-    suffix = {"vue": "ts"}.get(block.language, block.language)
-    file = folder / (block.file or f"line-{block.line}.{suffix}")
+    file = folder / (block.file or f"line-{block.line}.{block.language}")
     code = block.code
-    if block.language == "vue":
+    if block.language in COMPONENTS:
         code = "\n".join(re.findall(r"<script[^>]*>(.*?)</script>", code, re.DOTALL))
         file = file.with_suffix(".ts")
     file.parent.mkdir(parents=True, exist_ok=True)
@@ -136,13 +138,16 @@ def _write_module(folder: Path, page: Path, block: Block) -> None:
 
 
 def _tsconfig() -> dict[str, Any]:
-    vue = ROOT / "client" / "node_modules"
+    vue, others = (ROOT / folder / "node_modules" for folder in ("client", "tests/browser"))
     paths = {
         "ai": [str(ROOT / "page/node_modules/ai/dist/index.d.ts")],
         "adk-stream-client": [str(ROOT / "client/src/index.ts")],
         "adk-stream-client/audio": [str(ROOT / "client/src/audio/index.ts")],
         "@ai-sdk/vue": [str(vue / "@ai-sdk/vue/dist/index.d.ts")],
         "vue": [str(vue / "vue/dist/vue.d.mts")],
+        "@ai-sdk/svelte": [str(others / "@ai-sdk/svelte/dist/index.d.ts")],
+        "@angular/*": [str(others / "@angular/*")],
+        "@assistant-ui/*": [str(others / "@assistant-ui/*")],
     }
     return {
         "compilerOptions": {
@@ -150,7 +155,9 @@ def _tsconfig() -> dict[str, Any]:
             **{"lib": ["es2024", "dom", "dom.iterable", "dom.asynciterable"], "types": ["vite/client", "node"]},
             **{"noEmit": True, "strict": True, "skipLibCheck": True, "allowImportingTsExtensions": True},
             **{"allowJs": True, "checkJs": True, "moduleDetection": "force", "paths": paths},
+            "experimentalDecorators": True,  # Angular's
         },
+        "files": [str(others / "svelte/types/index.d.ts")],
         "include": ["**/*.ts", "**/*.tsx", "**/*.js", "**/*.mjs"],
     }
 

@@ -5,6 +5,7 @@ import re
 import shutil
 import subprocess
 import sys
+import sysconfig
 import tarfile
 import zipfile
 from pathlib import Path
@@ -77,6 +78,20 @@ def test_both_archives_pass_the_checks_of_package_indexes(checkout: Path, tmp_pa
     for check in (["twine", "check", "--strict", *built], ["check_wheel_contents", built[1]]):
         checked = subprocess.run([sys.executable, "-m", *check], cwd=tmp_path, capture_output=True, text=True)
         assert checked.returncode == 0, checked.stdout + checked.stderr
+
+
+def test_the_wheel_works_where_it_was_installed_by_its_file_name(checkout: Path, tmp_path: Path) -> None:
+    wheel = build("wheel", checkout, tmp_path / "wheel")
+    environment = tmp_path / "environment"
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(environment)], check=True)
+    # Without a network: what it depends on is that of this environment, behind what is installed in the new one.
+    (site,) = environment.glob("lib/python*/site-packages")
+    (site / "dependencies.pth").write_text(sysconfig.get_path("purelib"))
+    pip = [sys.executable, "-m", "pip", "--python", str(environment / "bin" / "python")]
+    subprocess.run([*pip, "install", "--quiet", "--no-index", "--no-deps", "--no-compile", str(wheel)], check=True)
+    command = [str(environment / "bin" / "adk-stream"), "--version"]
+    told = subprocess.run(command, cwd=tmp_path, check=True, capture_output=True, text=True).stdout
+    assert told.startswith(f"adk-stream {adk_stream_protocol.__version__} ")
 
 
 def test_both_packages_have_the_version_that_the_changelog_begins_with() -> None:

@@ -1,7 +1,16 @@
+export { answersAreComplete } from "./answers.ts";
 export { type BindableChat, bindChat } from "./bind-chat.ts";
 export type { WebSocketConstructor, WebSocketLike } from "./connection.ts";
 export type { LiveEvent, LiveListener } from "./frames.ts";
-export type { AdkDataParts, AdkMetadata, AdkProviderMetadata, AdkTools, AdkUIMessage } from "./messages.ts";
+export type {
+  AdkCard,
+  AdkChainLink,
+  AdkDataParts,
+  AdkMetadata,
+  AdkProviderMetadata,
+  AdkTools,
+  AdkUIMessage,
+} from "./messages.ts";
 export type { LiveChatTransportOptions, Timing } from "./options.ts";
 export {
   type AnswerableChat,

@@ -60,8 +60,9 @@ export type AdkDataParts = {
     by?: "policy";
     chain?: AdkChainLink[];
   };
-  /** A tool needs the user's consent. `authUri` is missing if it is no address for a browser. */
-  "adk-auth-request": { authUri?: string; credentialKey?: string };
+  /** A tool needs the user's consent. `authUri` is missing if it is no address for a browser, `toolCallId` if a whole
+   * toolset needs it. */
+  "adk-auth-request": { authUri?: string; credentialKey?: string; toolCallId?: string };
   /** An artifact was saved. A part `file` follows, if it can be downloaded. */
   "adk-artifact": { filename: string; version: number };
   /** Another agent goes on. */

@@ -28,6 +28,7 @@ test("everything that is exported is there, and the main entry holds no audio", 
   assert.deepEqual(Object.keys(main), [
     "ChatRefusedError",
     "LiveChatTransport",
+    "answersAreComplete",
     "bindChat",
     "claimCall",
     "runPendingCalls",
@@ -50,13 +51,6 @@ test("worklets are files of their own, found beside the module, and too big to b
     assert.ok(built("audio.js").includes(`new URL("./${name}", import.meta.url)`), name);
     assert.ok(built(name).length > INLINE_LIMIT, `${name} has ${built(name).length} bytes`);
   }
-});
-
-test("each data part that the server sends has a type", () => {
-  const parts = (file: string, pattern: RegExp) =>
-    [...readFileSync(file, "utf8").matchAll(pattern)].map(([, part]) => part);
-  const typed = parts("src/messages.ts", /^ {2}"(adk-[a-z-]+)":/gm);
-  assert.deepEqual(typed.toSorted(), parts("../docs/reference/http.md", /^\| `data-(adk-[a-z-]+)` \|/gm).toSorted());
 });
 
 test("the lock file names no registry, and what is installed is pinned", () => {

@@ -1,16 +1,16 @@
 /** The README and the quickstart: what people paste from them works, page and server together. Nothing of it is changed but the model. */
 import assert from "node:assert/strict";
-import { mkdir, mkdtemp, readFile, rm, symlink, writeFile } from "node:fs/promises";
+import { mkdir, mkdtemp, rm, symlink, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { after, before, describe, test } from "node:test";
 import type { Browser, Page } from "playwright-core";
 import { createServer, type ViteDevServer } from "../../page/node_modules/vite/dist/node/index.js";
+import { filesOf, ROOT } from "./bundling.ts";
 import { launch } from "./chromium.ts";
 import { TOKYO } from "./harness.ts";
 import { freePort, type Server, startDocumented } from "./servers.ts";
 
-const ROOT = join(import.meta.dirname, "..", "..");
 const TIMEOUT_MS = 15_000;
 
 /** What `npm create vite@latest my-page -- --template react-ts` makes, as far as it matters here. */
@@ -23,12 +23,6 @@ import { createRoot } from "react-dom/client";
 import App from "./App.tsx";
 createRoot(document.getElementById("root")!).render(<StrictMode><App /></StrictMode>);`,
 };
-
-/** The files of a page of the docs: blocks whose first line is a comment with a name. */
-async function filesOf(page: string): Promise<Record<string, string>> {
-  const blocks = (await readFile(join(ROOT, page), "utf8")).matchAll(/^```\w+\n((?:#|\/\/) (\S+\.\w+)\n.*?)^```$/gms);
-  return Object.fromEntries([...blocks].map(([, code, name]) => [name!, code!]));
-}
 
 /** A page of the docs, followed: a server, a development server, and a browser for which both are where the docs say. */
 class Followed {

@@ -18,7 +18,7 @@ WITH_APPROVALS = ("6.0.0", "6", "7.0.0", "7")
 OPEN_STATES = ("streaming", "input-streaming", "input-available", "approval-requested", "approval-responded")
 
 Step = dict[str, Any]
-Resend = Literal["both", "approvals", "tool-calls"]
+Resend = Literal["both", "approvals", "tool-calls", "template", "ours"]
 Transport = Literal["http", "official", "ours"]
 IDLE: Step = {"waitIdle": True}
 RESUME: Step = {"resume": True}

@@ -2,12 +2,12 @@
 import { setImmediate as nextTurn } from "node:timers/promises";
 import type { ChatTransport, UIMessage } from "ai";
 // Its source: what is built of it is not there in a fresh clone.
-import { bindChat, LiveChatTransport } from "../../client/src/index.ts";
+import { answersAreComplete, bindChat, LiveChatTransport } from "../../client/src/index.ts";
 import { Recorder } from "./recording.ts";
 import type { Chat, ChatInit, Release } from "./releases.ts";
 import { errorText } from "./wire.ts";
 
-export type Resend = "tool-calls" | "approvals" | "both";
+export type Resend = "tool-calls" | "approvals" | "both" | "template" | "ours";
 
 /** Requests over HTTP, or a live session: over the AI SDK's own WebSocket transport, or over that of `client/`. */
 export type TransportName = "http" | "official" | "ours";
@@ -18,7 +18,7 @@ export interface SessionOptions {
   chatId?: string;
   headers?: Record<string, string>;
   body?: Record<string, unknown>;
-  /** Which stock helpers serve as `sendAutomaticallyWhen`. */
+  /** What serves as `sendAutomaticallyWhen`: stock helpers, what public templates have instead, or that of `client/`. */
   resend?: Resend | null;
   initialMessages?: UIMessage[];
   /** Post only the message that matters, as applications do that keep the history on the server. */
@@ -220,7 +220,7 @@ export class Session {
 
   #sendAutomaticallyWhen(resend: Resend | null): ChatInit["sendAutomaticallyWhen"] {
     if (resend === null) return undefined;
-    const wanted = stockHelpers(this.release, resend);
+    const wanted = helpers(this.release, resend);
     // Not async: the first releases take a promise for a yes.
     return ({ messages }) => {
       if (!wanted.some((isComplete) => isComplete({ messages }))) return false;
@@ -238,7 +238,15 @@ function theOneThatCounts(messages: UIMessage[], messageId: string | undefined):
 type OfficialOptions = ConstructorParameters<NonNullable<Release["sdk"]["WebSocketChatTransport"]>>[0];
 type StockHelper = Release["sdk"]["lastAssistantMessageIsCompleteWithToolCalls"];
 
-function stockHelpers({ name, sdk }: Release, resend: Resend): StockHelper[] {
+/** Templates post approvals. A denial stays in its message, behind which the user may write. */
+function hasApproval({ messages }: { messages: UIMessage[] }): boolean {
+  const parts: { type: string; state?: string; approval?: { approved?: boolean } }[] = messages.at(-1)?.parts ?? [];
+  return parts.some(({ state, approval }) => state === "approval-responded" && approval?.approved === true);
+}
+
+function helpers({ name, sdk }: Release, resend: Resend): StockHelper[] {
+  if (resend === "ours") return [answersAreComplete];
+  if (resend === "template") return [hasApproval];
   const helpers: StockHelper[] = [];
   if (resend !== "approvals") helpers.push(sdk.lastAssistantMessageIsCompleteWithToolCalls);
   if (resend !== "tool-calls") {

@@ -70,6 +70,17 @@ def test_a_page_that_is_loaded_anew_after_every_request_goes_on_where_the_last_o
 
 
 @every_scenario
+def test_a_page_with_the_helper_of_our_client_sees_it_through_on_the_oldest_release(
+    node: NodeDriver, origins: Origins, scenario: Scenario
+) -> None:
+    chat = conversation(node, "6.0.0", origins, scenario)
+    steps = scenario.steps_of_a_page_that_stays
+    resend = "ours" if scenario.resend == "both" else scenario.resend
+    chat.open_page(*steps, resend=resend, browserTools=scenario.run_when_told)
+    assert went_as_written(scenario, chat)
+
+
+@every_scenario
 @pytest.mark.parametrize("release", ["6.0.0", "7"])
 def test_a_page_that_posts_only_the_message_that_goes_on_is_served_alike(
     node: NodeDriver, origins: Origins, release: str, scenario: Scenario

@@ -15,7 +15,7 @@ PAGES = sorted(
     [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), ROOT / "client" / "README.md", *ROOT.glob("examples/*/*.md")]
 )
 _FENCE = re.compile(r"^( *)```(\w*)[^\n]*\n(.*?)^\1```$", re.MULTILINE | re.DOTALL)
-_FILE = re.compile(r"(?:#|//) ([\w./\[\]-]+\.\w+)\n")
+_FILE = re.compile(r"(?:#|//|<!--) ([\w./\[\]-]+\.\w+)(?: -->)?\n")
 
 
 class Block(NamedTuple):

@@ -32,7 +32,7 @@ export function read(message: AdkUIMessage): string[] {
   const said: string[] = [`${metadata?.usage?.totalTokens} ${metadata?.modelVersion} ${metadata?.limit}`];
   for (const part of message.parts) {
     if (part.type === "data-adk-approval") said.push(part.data.hint ?? "", part.data.deadline ?? "");
-    if (part.type === "data-adk-auth-request") said.push(part.data.authUri ?? "", part.data.credentialKey ?? "");
+    if (part.type === "data-adk-auth-request") said.push(part.data.authUri ?? "", part.data.toolCallId ?? "");
     if (part.type === "data-adk-artifact") said.push(part.data.filename, part.data.version.toFixed());
     if (part.type === "data-adk-agent") said.push(part.data.agent);
     if (part.type === "data-adk-search-suggestions") said.push(part.data.html);
