@@ -107,6 +107,7 @@ export function Workspace({ api, log, open, mode, agent, isInspecting, onInspect
               messages={messages}
               status={chat.status}
               error={conversation.error}
+              isRetryable={conversation.isRetryable}
               mode={mode}
               onDecide={conversation.decide}
               onToolOutput={conversation.giveOutput}

@@ -16,6 +16,8 @@ export interface ConversationProps extends Actions {
   status: "submitted" | "streaming" | "ready" | "error";
   /** Its message is shown as it is. */
   error: Error | undefined;
+  /** Whether it makes sense to try again. */
+  isRetryable: boolean;
   mode: Mode;
   /** The ticks of the chunks that built a part. A new function draws all messages again. */
   gutter(messageId: string, partKey: string): ReactNode;
@@ -61,7 +63,7 @@ export function Conversation(props: ConversationProps) {
               );
             })}
             {isSilent && <Pending />}
-            {status === "error" && <Failure error={error} onRetry={actions.onRetry} />}
+            {status === "error" && <Failure error={error} onRetry={props.isRetryable ? actions.onRetry : undefined} />}
           </div>
         </div>
         {!isAtEnd && (
@@ -99,7 +101,7 @@ function Pending() {
   );
 }
 
-function Failure({ error, onRetry }: { error: Error | undefined; onRetry(): void }) {
+function Failure({ error, onRetry }: { error: Error | undefined; onRetry: (() => void) | undefined }) {
   return (
     <div
       role="alert"
@@ -107,7 +109,7 @@ function Failure({ error, onRetry }: { error: Error | undefined; onRetry(): void
     >
       <CircleAlert size={16} aria-hidden className="text-error" />
       <p className="mr-auto min-w-0">{error?.message.trim() || "Something went wrong."}</p>
-      <Button onClick={onRetry}>Retry</Button>
+      {onRetry !== undefined && <Button onClick={onRetry}>Retry</Button>}
     </div>
   );
 }
