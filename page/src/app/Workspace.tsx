@@ -93,6 +93,7 @@ export function Workspace({ api, log, open, mode, agent, isInspecting, onInspect
           title={props.title}
           agent={agent}
           mode={mode}
+          messages={messages}
           canSwitch={!isBusy}
           onMode={changeMode}
           isInspecting={isInspecting}

@@ -43,6 +43,8 @@ export function toolPart(part: Part): ToolPart | undefined {
 
 /** Our own notes on a part: who speaks, and how. */
 export interface AdkMetadata {
+  /** Of an agent that runs as a tool: its call. */
+  toolCallId?: string;
   author?: string;
   transcript?: boolean;
   replaced?: boolean;

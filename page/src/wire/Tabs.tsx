@@ -14,7 +14,7 @@ export function Tabs<T extends string>(props: { names: readonly T[]; chosen: NoI
     event.currentTarget.querySelectorAll<HTMLElement>("[role=tab]")[names.indexOf(next)]?.focus();
   };
   return (
-    <div role="tablist" aria-label="Inspector" className="flex gap-0.5" onKeyDown={move}>
+    <div role="tablist" aria-label="Inspector" className="flex flex-wrap gap-0.5" onKeyDown={move}>
       {names.map((name) => (
         <button
           key={name}
