@@ -2,6 +2,7 @@
 import type { UIMessage } from "ai";
 import { Download, Trash2, X } from "lucide-react";
 import { type ReactNode, useEffect, useState, useSyncExternalStore } from "react";
+import { useSetting } from "../app/useSetting.ts";
 import { IconButton } from "../conversation/IconButton.tsx";
 import { ChunkList } from "./ChunkList.tsx";
 import { FAMILY_COLOUR, FAMILY_NAME } from "./colours.ts";
@@ -14,6 +15,8 @@ import { panelId, Tabs, tabId } from "./Tabs.tsx";
 
 const TABS = ["Chunks", "Trace", "State", "Artifacts", "Message", "Request", "Raw"] as const;
 
+const ofThisTab = () => sessionStorage;
+
 export interface InspectorProps {
   log: WireLog;
   messages: UIMessage[];
@@ -24,10 +27,10 @@ export interface InspectorProps {
 
 export function Inspector({ log, messages, picked, onPick, onClose }: InspectorProps): ReactNode {
   useSyncExternalStore(log.subscribe, () => log.version);
-  const [tab, setTab] = useState<(typeof TABS)[number]>("Chunks");
+  const [tab, setTab] = useSetting("adk-stream-inspector-tab", TABS, ofThisTab);
   useEffect(() => {
     if (picked !== undefined) setTab("Chunks");
-  }, [picked]);
+  }, [picked, setTab]);
   const entries = log.entries();
   return (
     <section aria-label="Inspector" className="flex h-full min-h-0 flex-col bg-card text-ink">

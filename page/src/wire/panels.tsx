@@ -3,13 +3,14 @@ import type { UIMessage } from "ai";
 import { useMemo, useState } from "react";
 import { FilePart } from "../conversation/FilePart.tsx";
 import { Marked } from "../conversation/Marked.tsx";
+import { textOf } from "../conversation/parts.ts";
 import { Value } from "../conversation/Values.tsx";
 import { FAMILY_COLOUR } from "./colours.ts";
 import { Choice, Figure, Nothing } from "./details.tsx";
 import type { WireEntry } from "./log.ts";
 import type { Picked } from "./rows.ts";
 import { artifacts, sessionState } from "./session.ts";
-import { type TraceRow, traceOf } from "./trace.ts";
+import { shortened, type TraceRow, traceOf } from "./trace.ts";
 
 interface TraceViewProps {
   messages: UIMessage[];
@@ -24,7 +25,7 @@ export function TraceView({ messages, entries, picked, onPick }: TraceViewProps)
   const message = answers.find(({ id }) => id === (chosen ?? picked?.messageId)) ?? answers.at(-1);
   const trace = useMemo(() => message && traceOf(message, entries), [message, entries]);
   if (message === undefined || trace === undefined) return <Nothing>The agent has not answered yet.</Nothing>;
-  const names = new Map(answers.map(({ id }) => [id, `${messages.findIndex((one) => one.id === id) + 1}. ${id}`]));
+  const names = new Map(answers.map(({ id }) => [id, nameOfTurn(messages, id)]));
   const { rows, total, firstChunk, usage, model } = trace;
   return (
     <>
@@ -66,6 +67,13 @@ export function TraceView({ messages, entries, picked, onPick }: TraceViewProps)
       </div>
     </>
   );
+}
+
+/** What it answers; its id where nobody has written anything. */
+function nameOfTurn(messages: UIMessage[], id: string): string {
+  const place = messages.findIndex((message) => message.id === id);
+  const asked = messages.slice(0, place).findLast(({ role }) => role === "user");
+  return `${place + 1}. ${(asked && shortened(textOf(asked))) || id}`;
 }
 
 function Row({ row, total, onShow }: { row: TraceRow; total: number | undefined; onShow: (() => void) | undefined }) {

@@ -122,7 +122,7 @@ const STATES: Record<string, string> = {
   "output-error": "failed",
 };
 
-function shortened(text: string): string {
+export function shortened(text: string): string {
   const line = text.replaceAll(/\s+/g, " ").trim();
   return line.length > MAX_ABOUT ? `${line.slice(0, MAX_ABOUT).replace(/\p{Cs}+$/u, "")}…` : line;
 }
