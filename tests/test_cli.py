@@ -91,7 +91,7 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.mark.parametrize(
     ("attribute", "options", "headers", "dish", "stopped_by"),
     [
-        ("agent", (), {}, "soup", signal.SIGINT),
+        ("agent", ("--send-state", "dish"), {}, "soup", signal.SIGINT),
         ("app", (), {"x-demo-user": "ann"}, "rice", signal.SIGTERM),
         ("runner", ("--user-header", "x-remote-user"), {"x-remote-user": "ann"}, "cake", signal.SIGTERM),
     ],
@@ -110,6 +110,8 @@ def test_an_agent_an_app_and_a_runner_are_served_until_a_signal(
             chunks = chunks_of(response.read().decode())
         said = server.stop(stopped_by)
     assert text_of(chunks) == f"Today we have {dish}."
+    state = [chunk["data"] for chunk in chunks if chunk["type"] == "data-adk-state"]
+    assert state == ([{"dish": "Today we have soup."}] if "--send-state" in options else [])
     assert "Traceback" not in said
     assert "Application shutdown complete." in said
     # uvicorn passes a SIGTERM on when all is closed, so that whoever waits for the process sees its cause.

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from . import __version__
+from .adk.calls.policy import ApprovalPolicy
 from .bridge import ChatBridge
 from .demo.agent import build_app, demo_run_config
 from .demo.identity import HeaderIdentity, LoopbackIdentity
@@ -26,6 +27,7 @@ from .demo.server import (
     build_server_of_several,
     prefix_of,
 )
+from .demo.tools import WALLET_KEY
 from .demo.web_page import PAGE, is_built
 from .errors import ConfigurationError, StoreUnavailable
 from .limits import Limits
@@ -34,7 +36,7 @@ from .recording.reader import read_recording
 from .recording.recorder import Recording
 from .recording.replayer import Replay
 from .reloading import run_again_on_changes
-from .served_agents import FoundAgent, find_agents, model_without_key
+from .served_agents import FoundAgent, find_agents, model_without_key, root_of
 from .store import open_store
 from .store.base import AuditFilter
 from .uvicorn_server import UvicornServer
@@ -44,6 +46,7 @@ if TYPE_CHECKING:
     from sqlalchemy import URL
 
 _CONNECTING_S = 10  # a database that takes longer will not be fast enough for a chat
+_FORM_S = 600  # the page asks people for the output of browser tools that it does not know
 
 _WHERE = "a folder with one agent or several, package.module (its root_agent or app), or package.module:attribute"
 
@@ -74,7 +77,9 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="adk-stream", description="Google ADK agents for AI SDK clients.")
     versions = f"adk-stream {__version__} (google-adk {version('google-adk')})"
     parser.add_argument("--version", action="version", version=versions)
-    parser.set_defaults(agent=None, model=None, file=None, host="127.0.0.1", user_header=None, reload=False)
+    parser.set_defaults(
+        agent=None, model=None, file=None, host="127.0.0.1", user_header=None, reload=False, send_state=[]
+    )
     commands = parser.add_subparsers(dest="command", required=True)
     demo = commands.add_parser("demo", help="a demo agent; works offline, or on Gemini with GOOGLE_API_KEY")
     serve = commands.add_parser("serve", help="an agent of yours, or a folder of several", allow_abbrev=False)
@@ -103,6 +108,14 @@ def _parser() -> argparse.ArgumentParser:
         audit.add_argument(f"--{name}", metavar="NAME", help=f"only of this {what}")
     for name, what in (("since", "from this time on"), ("until", "before this time")):
         audit.add_argument(f"--{name}", metavar="TIME", type=_time, help=f"only {what}: 2026-01-31T12:00, UTC")
+    for command in (serve, record):
+        command.add_argument(
+            "--send-state",
+            metavar="KEY",
+            action="append",
+            default=[],
+            help="a key of the session's state that pages may see; may be repeated (default: none)",
+        )
     for command in (demo, record):
         command.add_argument("--model", help="for the demo: any model that ADK knows, such as gemini-flash-latest")
     for command in (demo, serve, record, replay):
@@ -191,6 +204,7 @@ def _serve(agents: Sequence[FoundAgent], options: argparse.Namespace) -> None:
     people = PEOPLE if options.agent is None else None
     user_id = HeaderIdentity(options.user_header) if options.user_header else LoopbackIdentity(database, people)
     bridges = {one.name: _bridge(one, user_id, options) for one in agents}
+    roots = {one.name: root_of(one.agent) for one in agents}
     is_local = options.host in LOOPBACK_HOSTS
 
     async def end_runs() -> None:
@@ -198,11 +212,18 @@ def _serve(agents: Sequence[FoundAgent], options: argparse.Namespace) -> None:
 
     with _recording(options.file) as recording:
         if len(bridges) > 1:
-            app = build_server_of_several(bridges, user_id, loopback_only=is_local)
+            app = build_server_of_several(bridges, user_id, loopback_only=is_local, root_agents=roots)
             _run(app, options, {name: prefix_of(name) for name in bridges}, end_runs)
         else:
             ((name, bridge),) = bridges.items()
-            app = build_server(bridge, user_id, loopback_only=is_local, recording=recording, agent_name=name)
+            app = build_server(
+                bridge,
+                user_id,
+                loopback_only=is_local,
+                recording=recording,
+                agent_name=name,
+                root_agent=roots[name],
+            )
             _run(app, options, {name: PREFIX}, end_runs)
 
 
@@ -243,14 +264,16 @@ def _say(line: str) -> None:
 
 def _bridge(found: FoundAgent, user_id: LoopbackIdentity | HeaderIdentity, options: argparse.Namespace) -> ChatBridge:
     agent, is_demo = found.agent, options.agent is None
+    send_state = [*options.send_state, *([WALLET_KEY] if is_demo else [])]
     return ChatBridge(
         agent,
         user_id=user_id,
         app_name=found.app_name,
         allowed_origins=options.allow_origin,
         run_config=demo_run_config(agent) if is_demo else None,
-        approvals=demo_policy() if is_demo else None,
+        approvals=demo_policy() if is_demo else ApprovalPolicy(browser_deadline_s=_FORM_S),
         groups=demo_groups(user_id) if is_demo else None,
+        prepare=lambda connection, body: {"send_state": send_state},
         store=options.database,
         session_service=None if options.database == "memory" else _open_sessions(agent, options.database),
     )

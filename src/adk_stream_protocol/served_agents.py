@@ -82,7 +82,7 @@ def _in_module(name: str, attribute: str) -> FoundAgent:
     if not hasattr(module, attribute):
         raise ConfigurationError(f"The module {name!r} has no {attribute!r}.")
     agent = getattr(module, attribute)
-    return FoundAgent(str(getattr(_root_of(agent), "name", "")), agent, None, here)
+    return FoundAgent(str(getattr(root_of(agent), "name", "")), agent, None, here)
 
 
 def _agent_of_package(name: str) -> Any:
@@ -191,7 +191,7 @@ def _read_env(start: Path) -> None:
 
 def model_without_key(agent: Any) -> str | None:
     """The name of a model of Gemini that is to be used without any way to reach it; None if there is none."""
-    return None if gemini_is_configured() else next(_gemini_models(_root_of(agent)), None)
+    return None if gemini_is_configured() else next(_gemini_models(root_of(agent)), None)
 
 
 def _gemini_models(agent: Any) -> Iterator[str]:
@@ -205,6 +205,6 @@ def _gemini_models(agent: Any) -> Iterator[str]:
         yield from _gemini_models(below)
 
 
-def _root_of(agent: Any) -> Any:
+def root_of(agent: Any) -> Any:
     """The root agent of an App or a Runner."""
     return getattr(agent, "root_agent", None) or getattr(agent, "agent", None) or agent

@@ -3,6 +3,7 @@
 /hurry/     the demo, with two seconds for a decision
 /treasury/  transfers that `max` and then `eva` decide, and may change
 /parrot/    an agent that says and does what it is told, so that a test has every kind of part on the page
+/librarian/ an agent whose model has no live mode
 """
 
 import base64
@@ -10,7 +11,7 @@ import json
 import sys
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import asynccontextmanager
-from typing import Any
+from typing import Annotated, Any, Literal
 
 import uvicorn
 from fastapi.openapi.models import OAuth2, OAuthFlowAuthorizationCode, OAuthFlows
@@ -20,12 +21,12 @@ from google.adk.models.llm_request import LlmRequest
 from google.adk.tools import FunctionTool, ToolContext
 from google.adk.tools._request_input_tool import request_input
 from google.genai import types
-from pydantic import PrivateAttr
+from pydantic import BaseModel, Field, PrivateAttr
 from starlette.applications import Starlette
 from starlette.responses import PlainTextResponse
 from starlette.routing import Mount, Route
 
-from adk_stream_protocol import ApprovalPolicy, Chain, ChatBridge, Link, Owner
+from adk_stream_protocol import ApprovalPolicy, Chain, ChatBridge, Link, Owner, client_tool
 from adk_stream_protocol.demo.agent import build_app, demo_run_config
 from adk_stream_protocol.demo.identity import LoopbackIdentity
 from adk_stream_protocol.demo.offline_model import OfflineModel
@@ -62,6 +63,10 @@ class Parrot(ScriptedLiveModel):
             case ["transfer"]:
                 _, amount, recipient = words.split(maxsplit=2)
                 return [call("transfer", amount=int(amount), recipient=recipient)]
+            case ["measure"]:
+                return [call("measure_room", wall=words.split(maxsplit=1)[1])]
+            case ["keep"]:
+                return [call("keep", note=words.split(maxsplit=1)[1])]
             case ["book"]:
                 return [call("book_seat")]
             case ["hand"]:
@@ -100,6 +105,26 @@ def book_seat(tool_context: ToolContext) -> dict[str, Any]:
         tool_context.request_confirmation(hint="Is this seat right?", payload={"seat": "1A"})
         return {"error": "This tool call requires confirmation, please approve or reject."}
     return {"booked": tool_context.tool_confirmation.payload}
+
+
+class Size(BaseModel):
+    metres: float
+    material: Literal["brick", "wood"] = "brick"
+
+
+def measure_room(wall: str) -> Annotated[Size, Field(title="Size")]:
+    """Measure a wall of the room."""
+    raise AssertionError("It runs in a browser, and no page knows it.")
+
+
+async def keep(note: str, tool_context: ToolContext) -> dict[str, int]:
+    """Keep a note."""
+    tool_context.state["notes"] = [*tool_context.state.get("notes", []), note]
+    tool_context.state["secret"] = "not for pages"
+    version = await tool_context.save_artifact(
+        "note.txt", types.Part.from_bytes(data=note.encode(), mime_type="text/plain")
+    )
+    return {"version": version}
 
 
 def order(item: str, tool_context: ToolContext) -> dict[str, str]:
@@ -158,6 +183,8 @@ def parrot() -> LlmAgent:
         FunctionTool(read_calendar),
         FunctionTool(book_seat),
         FunctionTool(order),
+        FunctionTool(keep),
+        client_tool(measure_room),
         request_input,
     ]
     librarian = LlmAgent(name="librarian", description="Knows books.", model=Librarian())
@@ -170,14 +197,20 @@ def hurried_demo(identity: LoopbackIdentity) -> ChatBridge:
     return ChatBridge(app, user_id=identity, run_config=demo_run_config(app), approvals=policy)
 
 
+def parrots_bridge(identity: LoopbackIdentity) -> ChatBridge:
+    return ChatBridge(parrot(), user_id=identity, prepare=lambda connection, body: {"send_state": ["notes"]})
+
+
 def build() -> Starlette:
     identity = LoopbackIdentity(people=PEOPLE)
     bridges = {
-        "/hurry": hurried_demo(identity),
-        "/parrot": ChatBridge(parrot(), user_id=identity),
-        "/treasury": treasury(identity),
+        "hurry": hurried_demo(identity),
+        "parrot": parrots_bridge(identity),
+        "librarian": ChatBridge(LlmAgent(name="librarian", model=Librarian()), user_id=identity),
+        "treasury": treasury(identity),
     }
-    several = {"hurry": hurried_demo(identity), "parrot": ChatBridge(parrot(), user_id=identity)}
+    roots = {"hurry": build_app(OfflineModel()).root_agent, "parrot": parrot()}
+    several = {"hurry": hurried_demo(identity), "parrot": parrots_bridge(identity)}
 
     @asynccontextmanager
     async def lifespan(_: Starlette) -> AsyncGenerator[None]:
@@ -185,8 +218,12 @@ def build() -> Starlette:
         for bridge in (*bridges.values(), *several.values()):
             await bridge.aclose()
 
-    mounts = [Mount(path, build_server(bridge, identity, loopback_only=True)) for path, bridge in bridges.items()]
-    mounts.append(Mount("/several", build_server_of_several(several, identity, loopback_only=True)))
+    mounts = [
+        Mount(f"/{name}", build_server(bridge, identity, loopback_only=True, root_agent=roots.get(name)))
+        for name, bridge in bridges.items()
+    ]
+    together = build_server_of_several(several, identity, loopback_only=True, root_agents=roots)
+    mounts.append(Mount("/several", together))
     return Starlette(routes=[Route("/", lambda _: PlainTextResponse("ready")), *mounts], lifespan=lifespan)
 
 

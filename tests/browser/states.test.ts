@@ -83,6 +83,16 @@ const STATES: State[] = [
     },
   },
   {
+    name: "tool-form",
+    agent: "parrot",
+    async reach(chat) {
+      await chat.say("measure north");
+      await chat.shows("Measure a wall of the room.");
+      await chat.isIdle();
+      await chat.button("Answer").click(); // without what it needs
+    },
+  },
+  {
     name: "parts",
     agent: "parrot",
     async reach(chat) {
@@ -172,6 +182,29 @@ const STATES: State[] = [
       await chat.isIdle();
       await chat.page.keyboard.press("Control+i");
       await chat.inspector.waitFor();
+    },
+  },
+  {
+    name: "trace",
+    async reach(chat) {
+      await chat.say("What is the weather in Tokyo?");
+      await chat.shows(/The weather in Tokyo is/);
+      await chat.isIdle();
+      await chat.page.keyboard.press("Control+i");
+      await chat.page.getByRole("tab", { name: "Trace" }).click();
+    },
+  },
+  {
+    name: "artifacts",
+    agent: "parrot",
+    async reach(chat) {
+      for (const words of ["keep milk", "keep bread"]) {
+        await chat.say(words);
+        await chat.isAnswered(words);
+      }
+      await chat.page.keyboard.press("Control+i");
+      await chat.page.getByRole("tab", { name: "Artifacts" }).click();
+      await chat.inspector.getByText("Version 1, the newest").waitFor();
     },
   },
 ];

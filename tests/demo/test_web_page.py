@@ -1,6 +1,8 @@
 """The page as the server hands it out. A small one stands in for the built one, whose names change with every build."""
 
 import asyncio
+import html
+import json
 import re
 from pathlib import Path
 from typing import Any
@@ -8,9 +10,11 @@ from typing import Any
 import httpx
 import pytest
 from fastapi import FastAPI
+from google.adk.agents import LlmAgent
 from starlette.applications import Starlette
 from starlette.routing import Mount
 
+from adk_stream_protocol import client_tool
 from adk_stream_protocol.demo.identity import COOKIE, LoopbackIdentity
 from adk_stream_protocol.demo.server import build_server, build_server_of_several
 from adk_stream_protocol.demo.web_page import PAGE, content_security_policy, is_built
@@ -18,6 +22,7 @@ from support.apps import bridge_with
 
 INDEX = """<!doctype html><html><head><meta name="adk-api" content="api/chat" />
 <meta name="adk-agent" content="" /><meta name="adk-agents" content="" /><meta name="adk-people" content="" />
+<meta name="adk-browser-tools" content="" />
 <script type="module" src="./assets/index-1.js"></script></head></html>"""
 
 
@@ -115,6 +120,41 @@ def test_the_page_lets_one_be_the_people_of_the_demo_and_nobody_else(
     identity = LoopbackIdentity(people=people)
     app = build_server(bridge_with("Hello.", user_id=identity), identity, loopback_only=True, page=page)
     assert f'<meta name="adk-people" content="{told}" />' in ask(app, "/").text
+
+
+def measure(wall: str) -> int:
+    """Measure a <wall>."""
+    raise AssertionError("never called")
+
+
+def browser_tools_on(page_of_agent: httpx.Response) -> Any:
+    found = re.search(r'<meta name="adk-browser-tools" content="(.*?)" />', page_of_agent.text)
+    assert found is not None
+    return json.loads(html.unescape(found[1])) if found[1] else None
+
+
+def test_the_page_is_told_the_browser_tools_of_the_agent_that_is_open_and_of_those_below_it(page: Path) -> None:
+    identity = LoopbackIdentity()
+    helper = LlmAgent(name="helper", tools=[client_tool("scroll", "Scroll up.")])
+    roots = {
+        "builder": LlmAgent(name="builder", tools=[client_tool(measure), str.upper], sub_agents=[helper]),
+        "cook": LlmAgent(name="cook"),
+    }
+    bridges = {name: bridge_with("Hello.", user_id=identity) for name in (*roots, "stranger")}
+    app = build_server_of_several(bridges, identity, loopback_only=True, root_agents=roots, page=page)
+    assert browser_tools_on(ask(app, "/?agent=builder")) == [
+        {"name": "measure", "description": "Measure a <wall>.", "output": {"type": "integer"}},
+        {"name": "scroll", "description": "Scroll up.", "output": None},
+    ]
+    assert browser_tools_on(ask(app, "/?agent=cook")) == []
+    assert browser_tools_on(ask(app, "/?agent=stranger")) is None, "nothing is known of its tools"
+
+
+def test_one_agent_s_page_is_told_its_browser_tools(page: Path) -> None:
+    root = LlmAgent(name="builder", tools=[client_tool(measure)])
+    bridge, identity = bridge_with("Hello."), LoopbackIdentity()
+    app = build_server(bridge, identity, loopback_only=True, root_agent=root, page=page)
+    assert [tool["name"] for tool in browser_tools_on(ask(app, "/"))] == ["measure"]
 
 
 def test_one_agent_is_no_choice(page: Path) -> None:

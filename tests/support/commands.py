@@ -120,7 +120,7 @@ from adk_stream_protocol.testing import ScriptedModel
 
 
 def cook(dish):
-    return LlmAgent(name="cook", model=ScriptedModel([f"Today we have {dish}."]))
+    return LlmAgent(name="cook", model=ScriptedModel([f"Today we have {dish}."]), output_key="dish")
 
 
 agent = cook("soup")

@@ -1,5 +1,5 @@
 /** Which of several agents the page talks to. The server opens the page of each: they share no chats. */
-import { told } from "./told.ts";
+import { told } from "../told.ts";
 
 export function AgentChoice() {
   const names = agentNames();

@@ -1,7 +1,9 @@
 /** The title of the chat, its mode, and the page's own switches. */
+import type { UIMessage } from "ai";
 import { Menu, Moon, PanelRight, Sun } from "lucide-react";
 import { type ReactNode, useState } from "react";
 import type { Mode } from "../wire/log.ts";
+import { ExportMenu } from "./ExportMenu.tsx";
 import { chooseTheme, chosenTheme } from "./theme.ts";
 import { useMediaQuery } from "./useMediaQuery.ts";
 
@@ -13,11 +15,14 @@ interface HeaderProps {
   onMode(mode: Mode): void;
   isInspecting: boolean;
   onInspect(): void;
+  /** What can be exported. */
+  messages: UIMessage[];
   /** Opens the drawer with the chats, where they are in one. */
   onChats?: () => void;
 }
 
-export function Header({ title, agent, mode, canSwitch, onMode, isInspecting, onInspect, onChats }: HeaderProps) {
+export function Header({ title, agent, mode, canSwitch, onMode, isInspecting, onInspect, ...props }: HeaderProps) {
+  const { messages, onChats } = props;
   const [chosen, setChosen] = useState(chosenTheme);
   const isSystemDark = useMediaQuery("(prefers-color-scheme: dark)");
   const theme = chosen ?? (isSystemDark ? "dark" : "light");
@@ -34,6 +39,7 @@ export function Header({ title, agent, mode, canSwitch, onMode, isInspecting, on
         {agent && <span className="ml-2 font-mono text-[13px] text-ink-2 max-sm:hidden">{agent}</span>}
       </h1>
       <ModeSwitch mode={mode} canSwitch={canSwitch} onMode={onMode} />
+      <ExportMenu messages={messages} title={title} agent={agent} />
       <HeaderButton
         label={`Use the ${other} theme`}
         onClick={() => {

@@ -1,6 +1,6 @@
 /** Where nobody logs in: the demo's page may be opened as one of the people that its policy names. */
 import { isRecord } from "../is-record.ts";
-import { told } from "./told.ts";
+import { told } from "../told.ts";
 
 export function PersonChoice() {
   const people = Object.entries(demoPeople());

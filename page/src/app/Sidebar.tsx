@@ -74,7 +74,7 @@ export function Sidebar({ chats, openId, inbox, onNew, onDelete, onClose }: Side
           </ul>
         )}
       </nav>
-      <div className="shrink-0 border-t border-line px-3 py-3">
+      <div className="shrink-0">
         <BrowserToolList />
       </div>
     </>

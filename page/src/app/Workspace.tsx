@@ -93,6 +93,7 @@ export function Workspace({ api, log, open, mode, agent, isInspecting, onInspect
           title={props.title}
           agent={agent}
           mode={mode}
+          messages={messages}
           canSwitch={!isBusy}
           onMode={changeMode}
           isInspecting={isInspecting}
@@ -107,6 +108,7 @@ export function Workspace({ api, log, open, mode, agent, isInspecting, onInspect
               messages={messages}
               status={chat.status}
               error={conversation.error}
+              isRetryable={conversation.isRetryable}
               mode={mode}
               onDecide={conversation.decide}
               onToolOutput={conversation.giveOutput}

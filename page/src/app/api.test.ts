@@ -1,6 +1,6 @@
 import { ChatRefusedError } from "adk-stream-client";
 import { afterEach, expect, it, vi } from "vitest";
-import { apiUrl, ChatsApi, isDisconnect, readableError, refusalOf } from "./api.ts";
+import { apiUrl, ChatsApi, isDisconnect, mayRetry, readableError, refusalOf } from "./api.ts";
 import { age } from "./age.ts";
 
 afterEach(() => {
@@ -73,4 +73,13 @@ it("an age is told in few letters", () => {
   expect(told("2026-01-02T11:15:00Z")).toBe("45 min");
   expect(told("2026-01-02T03:00:00Z")).toBe("9 h");
   expect(told("2025-12-30T03:00:00Z")).toBe("3 d");
+});
+
+it("a model without live mode has none when it is asked again, but may chat; an output that does not fit never will", () => {
+  const noLive = new ChatRefusedError("This agent's model has no live mode.", "no-live-mode");
+  expect([mayRetry(noLive, "live"), mayRetry(noLive, "chat")]).toEqual([false, true]);
+  const wrong = new Error(JSON.stringify({ error: { code: "output-does-not-fit", message: "It does not fit." } }));
+  expect([mayRetry(wrong, "chat"), mayRetry(new Error("x"), "live"), mayRetry(undefined, "live")]).toEqual([
+    ...[false, true, true],
+  ]);
 });

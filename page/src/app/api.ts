@@ -2,7 +2,8 @@
 import { ChatRefusedError } from "adk-stream-client";
 import type { UIMessage } from "ai";
 import type { TrailLine } from "../conversation/actions.ts";
-import { told } from "./told.ts";
+import { told } from "../told.ts";
+import type { Mode } from "../wire/log.ts";
 
 export interface ChatSummary {
   id: string;
@@ -123,16 +124,36 @@ export class RequestRefused extends Error {
   }
 }
 
-/** The server's sentence, if the server refused. Over HTTP it comes as JSON, in a live session as an error. */
-export function refusalOf(error: Error): string | undefined {
-  if (error instanceof ChatRefusedError) return error.message;
+/** What the server refused with. Over HTTP it comes as JSON, in a live session as an error. */
+function readRefusal(error: Error): { message?: unknown; code?: unknown } {
+  if (error instanceof ChatRefusedError) return error;
   try {
-    const sentence = (JSON.parse(error.message) as { error?: { message?: unknown } } | null)?.error?.message;
-    return typeof sentence === "string" ? sentence : undefined;
+    return (JSON.parse(error.message) as { error?: object } | null)?.error ?? {};
   } catch {
-    return undefined;
+    return {};
   }
 }
+
+/** The server's sentence, if the server refused. */
+export function refusalOf(error: Error): string | undefined {
+  const { message } = readRefusal(error);
+  return typeof message === "string" ? message : undefined;
+}
+
+/** The code of the server's refusal, if it has refused. */
+export function codeOf(error: Error | undefined): string | undefined {
+  const code = error === undefined ? undefined : readRefusal(error).code;
+  return typeof code === "string" ? code : undefined;
+}
+
+/** Whether the same request may succeed when it is sent again. What a live session cannot do, a chat may. */
+export function mayRetry(error: Error | undefined, mode: Mode): boolean {
+  const code = codeOf(error);
+  return code !== DOES_NOT_FIT && !(code === "no-live-mode" && mode === "live");
+}
+
+/** The output of a browser tool, or the answer to a form. The call is still open. */
+export const DOES_NOT_FIT = "output-does-not-fit";
 
 /** The same error with a message for people. */
 export function readableError(error: Error): Error {

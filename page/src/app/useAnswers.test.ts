@@ -44,3 +44,26 @@ it("the output of a form in an older message is sent as that message, and the re
   ]);
   await waitFor(() => expect(result.current.chat.messages[1]).toEqual(answered));
 });
+
+describe("an output that the server does not take can be given again", () => {
+  const form = { type: "tool-ask", toolCallId: "c1", state: "input-available", input: {} };
+  const asks: UIMessage = { id: "a1", role: "assistant", parts: [form] as UIMessage["parts"] };
+  const refuse = () => Response.json({ error: { code: "output-does-not-fit", message: "No." } }, { status: 422 });
+  const giveOutput = { toolName: "ask", toolCallId: "c1", output: 3 };
+
+  it.each([
+    ["the last message", []],
+    ["an older one", [said("u2", "user", "Hi"), said("a2", "assistant", "Hello")]],
+  ])("in %s", async (_, later) => {
+    server.turns = [refuse];
+    const { result } = open([asking, asks, ...later]);
+    await act(() => result.current.giveOutput(giveOutput));
+    await waitFor(() => expect(server.bodies).toHaveLength(1));
+    await waitFor(() => expect(result.current.chat.messages[1]!.parts[0]).toMatchObject({ state: "input-available" }));
+    server.turns = [turn(...words("a1", "Thanks."))];
+    await act(() => result.current.giveOutput({ toolName: "ask", toolCallId: "c1", errorText: "Declined." }));
+    await waitFor(() => expect(server.bodies).toHaveLength(2));
+    const part = { state: "output-error", errorText: "Declined." };
+    expect(server.bodies[1]!.messages[0]!.parts[0]).toMatchObject(part);
+  });
+});

@@ -3,7 +3,7 @@ import { useChat } from "@ai-sdk/react";
 import type { UIMessage } from "ai";
 import { useCallback, useEffect, useRef, useState } from "react";
 import type { Mode, WireLog } from "../wire/log.ts";
-import { type ChatsApi, type History, readableError } from "./api.ts";
+import { type ChatsApi, type History, mayRetry, readableError } from "./api.ts";
 import { runWaitingCalls } from "./browser-calls.ts";
 import { createChat, isBusy } from "./chat.ts";
 import { useAnswers } from "./useAnswers.ts";
@@ -65,5 +65,6 @@ export function useConversation({ api, log, id, history, mode, onTurn }: Convers
   const stop = useStop({ api, chat, transport, lookAtRecord });
 
   const error = shown.error === undefined ? undefined : readableError(shown.error);
-  return { chat: shown, error, isBusy: isBusy(shown), transport, reconnect, stop, ...answers, ...askAgain };
+  const isRetryable = mayRetry(shown.error, mode);
+  return { chat: shown, error, isRetryable, isBusy: isBusy(shown), transport, reconnect, stop, ...answers, ...askAgain };
 }

@@ -44,7 +44,7 @@ export function AnswerCard({ id, label, answering, onKeyDown, question, children
       tabIndex={-1}
       aria-label={visible(label)}
       onKeyDown={onKeyDown}
-      className="grid gap-3 rounded-xl border border-approval-line bg-approval-paper p-4"
+      className="group/card grid gap-3 rounded-xl border border-approval-line bg-approval-paper p-4"
     >
       {question}
       {answering.isSent ? (

@@ -172,9 +172,13 @@ function Named({ word, what }: { word: string; what: string }) {
   );
 }
 
+/** Shown where it works: while the focus is in the card. */
 function Key({ children }: { children: ReactNode }) {
   return (
-    <kbd aria-hidden className="hidden rounded border border-current px-1 font-mono text-xs sm:inline">
+    <kbd
+      aria-hidden
+      className="hidden rounded border border-current px-1 font-mono text-xs sm:group-focus-within/card:inline"
+    >
       {children}
     </kbd>
   );

@@ -49,3 +49,32 @@ test("the approvals that wait are told by their ids", () => {
     { approvalId: "approval-1", toolCallId: "call-2", toolName: "process_payment" },
   ]);
 });
+
+test("Alt+R right after sending leads to the card when it comes, unless the person does something else", () => {
+  const { update } = show([assistant("Hello")]);
+  const { rerender } = render(<ApprovalDock messages={[]} />);
+  const comes = (messages: UIMessage[]) => {
+    update(messages);
+    rerender(<ApprovalDock messages={messages} />);
+  };
+  const review = () => fireEvent.keyDown(document.body, { key: "r", code: "KeyR", altKey: true });
+  const waits = [assistant(...asked())];
+  review();
+  fireEvent.keyDown(document.body, { key: "a" });
+  comes(waits);
+  expect(document.activeElement).toBe(document.body);
+  comes([]);
+  review();
+  fireEvent.pointerDown(document.body);
+  comes(waits);
+  expect(document.activeElement).toBe(document.body);
+  comes([]);
+  fireEvent.keyDown(document.body, { key: "Alt", altKey: true });
+  review();
+  comes(waits);
+  expect(document.activeElement?.getAttribute("aria-label")).toMatch(/^process_payment/);
+  (document.activeElement as HTMLElement).blur();
+  comes([]);
+  comes(waits);
+  expect(document.activeElement).toBe(document.body);
+});

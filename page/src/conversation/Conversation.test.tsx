@@ -150,3 +150,10 @@ describe("what is under way, and what went wrong", () => {
     expect(screen.queryByRole("button", { name: "Go to the end" })).toBeNull();
   });
 });
+
+test("where trying again makes no sense, there is no Retry", () => {
+  const failed = { status: "error", error: new Error("This agent's model has no live mode.") } as const;
+  show([user("Hi")], { ...failed, isRetryable: false });
+  expect(screen.getByRole("alert").textContent).toContain("no live mode");
+  expect(screen.queryByRole("button", { name: "Retry" })).toBeNull();
+});

@@ -16,6 +16,8 @@ export interface ConversationProps extends Actions {
   status: "submitted" | "streaming" | "ready" | "error";
   /** Its message is shown as it is. */
   error: Error | undefined;
+  /** Whether it makes sense to try again. */
+  isRetryable: boolean;
   mode: Mode;
   /** The ticks of the chunks that built a part. A new function draws all messages again. */
   gutter(messageId: string, partKey: string): ReactNode;
@@ -61,7 +63,7 @@ export function Conversation(props: ConversationProps) {
               );
             })}
             {isSilent && <Pending />}
-            {status === "error" && <Failure error={error} onRetry={actions.onRetry} />}
+            {status === "error" && <Failure error={error} onRetry={props.isRetryable ? actions.onRetry : undefined} />}
           </div>
         </div>
         {!isAtEnd && (
@@ -99,8 +101,7 @@ function Pending() {
   );
 }
 
-function Failure({ error, onRetry }: { error: Error | undefined; onRetry(): void }) {
-  const mayHelp = !error?.message.includes("has no live mode"); // the text says what to change instead
+function Failure({ error, onRetry }: { error: Error | undefined; onRetry: (() => void) | undefined }) {
   return (
     <div
       role="alert"
@@ -108,7 +109,7 @@ function Failure({ error, onRetry }: { error: Error | undefined; onRetry(): void
     >
       <CircleAlert size={16} aria-hidden className="text-error" />
       <p className="mr-auto min-w-0">{error?.message.trim() || "Something went wrong."}</p>
-      {mayHelp && <Button onClick={onRetry}>Retry</Button>}
+      {onRetry !== undefined && <Button onClick={onRetry}>Retry</Button>}
     </div>
   );
 }

@@ -126,3 +126,53 @@ test("the answer of somebody else takes the place of the form", () => {
   expect(screen.queryByRole("button", { name: "Answer" })).toBeNull();
   expect(words()).toContain("Completed");
 });
+
+/** A call of a browser tool that the page does not know, with what the server tells about it. */
+function unknownTool(output: unknown, input: object = { wall: "north" }): object {
+  const meta = document.createElement("meta");
+  meta.name = "adk-browser-tools";
+  meta.content = JSON.stringify([{ name: "measure_room", description: "Measure a wall.", output }]);
+  document.head.replaceChildren(meta);
+  return { type: "tool-measure_room", toolCallId: "c", state: "input-available", input };
+}
+
+const SIZE = { type: "object", properties: { metres: { type: "number" } }, required: ["metres"] };
+
+test("a browser tool that the page does not know is a form for its output, with its arguments", () => {
+  const { onToolOutput } = show([assistant(unknownTool(SIZE))]);
+  expect(screen.getByRole("heading", { name: "Measure room" })).toBeDefined();
+  expect(words()).toContain("Measure a wall.");
+  expect(words()).toContain("north");
+  press("Answer");
+  expect(onToolOutput).not.toHaveBeenCalled();
+  fill("metres", "4.5");
+  press("Answer");
+  const call = { toolName: "measure_room", toolCallId: "c" };
+  expect(onToolOutput.mock.calls).toEqual([[{ ...call, output: { metres: 4.5 } }]]);
+});
+
+test.each([
+  ["", null],
+  ["all of it", "all of it"],
+])("without a schema its output is text, or nothing: %j", (written, output) => {
+  const { onToolOutput } = show([assistant(unknownTool(null))]);
+  fill(/Your answer/, written);
+  press("Answer");
+  expect(onToolOutput.mock.calls).toEqual([[{ toolName: "measure_room", toolCallId: "c", output }]]);
+});
+
+test("a person may decline it, which the agent reads as an error", () => {
+  const { onToolOutput } = show([assistant(unknownTool(SIZE))]);
+  press("Decline");
+  expect(onToolOutput.mock.calls).toEqual([
+    [{ toolName: "measure_room", toolCallId: "c", errorText: "The user has declined to answer." }],
+  ]);
+  expect(words()).toContain("Answer sent");
+});
+
+test("a question of the agent's cannot be declined, and calls of other tools are no forms", () => {
+  document.head.replaceChildren();
+  show([assistant(question({ message: "Which city?" }), { ...unknownTool(SIZE), type: "tool-get_weather" })]);
+  expect(screen.queryByRole("button", { name: "Decline" })).toBeNull();
+  expect(screen.getAllByRole("button", { name: "Answer" })).toHaveLength(1);
+});

@@ -9,11 +9,8 @@ export interface Decision {
   payload?: unknown;
 }
 
-export interface ToolOutput {
-  toolName: string;
-  toolCallId: string;
-  output: unknown;
-}
+/** With `errorText`, the tool has failed. */
+export type ToolOutput = { toolName: string; toolCallId: string } & ({ output: unknown } | { errorText: string });
 
 /** One line of the server's audit trail. */
 export interface TrailLine {

@@ -1,6 +1,7 @@
 /** Reads messages and their parts in the same way for every release of the AI SDK, and for any tool. */
 import type { UIMessage } from "ai";
 import { isRecord } from "../is-record.ts";
+import { toolForPeople } from "../tools/index.ts";
 
 export type Part = UIMessage["parts"][number];
 
@@ -42,6 +43,8 @@ export function toolPart(part: Part): ToolPart | undefined {
 
 /** Our own notes on a part: who speaks, and how. */
 export interface AdkMetadata {
+  /** Of an agent that runs as a tool: its call. */
+  toolCallId?: string;
   author?: string;
   transcript?: boolean;
   replaced?: boolean;
@@ -86,8 +89,10 @@ export function waitingCards(messages: UIMessage[]): string[] {
   );
 }
 
+/** A question of the agent's, or a browser tool that this page does not know. */
 export function isForm(tool: ToolPart): boolean {
-  return tool.toolName === REQUEST_INPUT && tool.state === "input-available";
+  if (tool.state !== "input-available") return false;
+  return tool.toolName === REQUEST_INPUT || toolForPeople(tool.toolName) !== undefined;
 }
 
 function isForPerson(tool: ToolPart): boolean {

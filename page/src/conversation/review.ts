@@ -1,5 +1,5 @@
 /** The way to a card that waits: Alt+R. */
-import { useEffect } from "react";
+import { useEffect, useRef } from "react";
 
 export function showCard(card: string): void {
   const element = document.getElementById(card);
@@ -7,17 +7,33 @@ export function showCard(card: string): void {
   element?.focus({ preventScroll: true });
 }
 
-/** `card`: the id of the first one that waits. */
+/** Who presses it right after sending is led to the card when it comes, if that is soon. */
+const AWAITED_MS = 15_000;
+
+/** `card`: the id of the first one that waits. Whatever else the person does ends the wait for the first one. */
 export function useReviewKey(card: string | undefined): void {
+  const askedAt = useRef(-Infinity);
   useEffect(() => {
-    if (card === undefined) return;
+    if (card !== undefined && performance.now() - askedAt.current < AWAITED_MS) showCard(card);
+    forget();
     const onKeyDown = (event: KeyboardEvent) => {
+      // The Alt key itself comes before what is pressed with it.
+      if (event.key === "Alt") return;
+      forget();
       if (!event.altKey || event.ctrlKey || event.metaKey || !isR(event)) return;
       event.preventDefault();
-      showCard(card);
+      if (card === undefined) askedAt.current = performance.now();
+      else showCard(card);
     };
+    function forget() {
+      askedAt.current = -Infinity;
+    }
     window.addEventListener("keydown", onKeyDown);
-    return () => window.removeEventListener("keydown", onKeyDown);
+    window.addEventListener("pointerdown", forget);
+    return () => {
+      window.removeEventListener("keydown", onKeyDown);
+      window.removeEventListener("pointerdown", forget);
+    };
   }, [card]);
 }
 

@@ -48,6 +48,7 @@ export function show(messages: UIMessage[], more: Partial<ConversationProps> = {
       messages={changed}
       status="ready"
       error={undefined}
+      isRetryable
       mode="chat"
       gutter={gutter}
       {...actions}

@@ -116,13 +116,8 @@ test.each([{ track: 3 }, { track: "x" }, {}, null, undefined])("there is no trac
   expect(sources()).toHaveLength(before);
 });
 
-test("the list tells what the page may run, what plays, and turns it off", async () => {
+test("the list tells what plays, and turns it off", async () => {
   render(<BrowserToolList />);
-  expect(screen.getAllByRole("listitem").map((item) => item.textContent)).toEqual([
-    expect.stringContaining("get_location"),
-    expect.stringContaining("change_bgm"),
-  ]);
-  expect(await screen.findAllByText("allowed")).not.toHaveLength(0);
   expect(screen.queryByRole("button")).toBeNull();
   await act(() => run({ track: 2 }));
   expect(screen.getByText("Playing City bicycle")).toBeDefined();

@@ -25,6 +25,7 @@ const MESSAGES = [
 
 afterEach(() => {
   cleanup();
+  sessionStorage.clear();
   vi.unstubAllGlobals();
 });
 
@@ -121,10 +122,17 @@ describe("the inspector", () => {
     const { onClose } = show(log);
     const chunks = screen.getByRole("tab", { name: "Chunks" });
     fireEvent.keyDown(chunks, { key: "ArrowRight" });
-    const message = screen.getByRole("tab", { name: "Message" });
-    expect(document.activeElement).toBe(message);
-    expect(message.getAttribute("aria-selected")).toBe("true");
+    const trace = screen.getByRole("tab", { name: "Trace" });
+    expect(document.activeElement).toBe(trace);
+    expect(trace.getAttribute("aria-selected")).toBe("true");
     const panel = () => screen.getByRole("tabpanel").textContent;
+    expect(screen.getByRole("combobox", { name: "Turn to show" }).textContent).toBe("2. Pay");
+    expect(panel()).toMatch(/first chunk.*Hello there, all/);
+    fireEvent.click(screen.getByRole("tab", { name: "State" }));
+    expect(panel()).toContain("No state was sent to this page.");
+    fireEvent.click(screen.getByRole("tab", { name: "Artifacts" }));
+    expect(panel()).toContain("The agent has saved no artifact in this chat.");
+    fireEvent.click(screen.getByRole("tab", { name: "Message" }));
     expect(panel()).toContain('"text": "Hello there, all"');
     fireEvent.change(screen.getByRole("combobox", { name: "Message to show" }), { target: { value: "m1" } });
     expect(panel()).toContain('"text": "Pay"');
@@ -135,6 +143,9 @@ describe("the inspector", () => {
     expect(panel()).toContain('← data: {"type":"text-delta","id":"t1","delta":"Hello"}');
     fireEvent.click(screen.getByRole("button", { name: "Close the inspector" }));
     expect(onClose).toHaveBeenCalledTimes(1);
+    cleanup();
+    show(log);
+    expect(screen.getByRole("tab", { name: "Raw", selected: true })).toBeTruthy();
   });
 
   it("draws the newest lines of many, and earlier ones when asked", async () => {

@@ -1,17 +1,21 @@
-/** What is on the wire: chunks, the message they made, requests, bytes. Draws nothing unless it is open. */
+/** What is on the wire, and what it tells about the session. Draws nothing unless it is open. */
 import type { UIMessage } from "ai";
 import { Download, Trash2, X } from "lucide-react";
 import { type ReactNode, useEffect, useState, useSyncExternalStore } from "react";
+import { useSetting } from "../app/useSetting.ts";
 import { IconButton } from "../conversation/IconButton.tsx";
 import { ChunkList } from "./ChunkList.tsx";
 import { FAMILY_COLOUR, FAMILY_NAME } from "./colours.ts";
-import { MessageView, RawView, RequestView } from "./details.tsx";
+import { Figure, MessageView, RawView, RequestView } from "./details.tsx";
 import type { Family, WireEntry, WireLog } from "./log.ts";
+import { ArtifactsView, StateView, TraceView } from "./panels.tsx";
 import { downloadRecording } from "./recording.ts";
 import { countFamilies, entriesOf, figuresOfLastTurn, foldedRows, isChunk, type Picked } from "./rows.ts";
 import { panelId, Tabs, tabId } from "./Tabs.tsx";
 
-const TABS = ["Chunks", "Message", "Request", "Raw"] as const;
+const TABS = ["Chunks", "Trace", "State", "Artifacts", "Message", "Request", "Raw"] as const;
+
+const ofThisTab = () => sessionStorage;
 
 export interface InspectorProps {
   log: WireLog;
@@ -23,16 +27,16 @@ export interface InspectorProps {
 
 export function Inspector({ log, messages, picked, onPick, onClose }: InspectorProps): ReactNode {
   useSyncExternalStore(log.subscribe, () => log.version);
-  const [tab, setTab] = useState<(typeof TABS)[number]>("Chunks");
+  const [tab, setTab] = useSetting("adk-stream-inspector-tab", TABS, ofThisTab);
   useEffect(() => {
     if (picked !== undefined) setTab("Chunks");
-  }, [picked]);
+  }, [picked, setTab]);
   const entries = log.entries();
   return (
     <section aria-label="Inspector" className="flex h-full min-h-0 flex-col bg-card text-ink">
-      <header className="flex flex-wrap items-center gap-1 border-b border-line p-2">
-        <Tabs names={TABS} chosen={tab} onChoose={setTab} />
-        <div className="ml-auto flex">
+      <header className="grid gap-1 border-b border-line p-2">
+        <div className="flex items-center">
+          <p className="mr-auto px-2 text-sm font-medium">Inspector</p>
           <IconButton label="Download recording" onClick={() => downloadRecording(log)}>
             <Download size={16} aria-hidden />
           </IconButton>
@@ -43,9 +47,13 @@ export function Inspector({ log, messages, picked, onPick, onClose }: InspectorP
             <X size={16} aria-hidden />
           </IconButton>
         </div>
+        <Tabs names={TABS} chosen={tab} onChoose={setTab} />
       </header>
       <div role="tabpanel" id={panelId(tab)} aria-labelledby={tabId(tab)} className="flex min-h-0 flex-1 flex-col">
         {tab === "Chunks" && <Chunks log={log} entries={entries} picked={picked} onPick={onPick} />}
+        {tab === "Trace" && <TraceView messages={messages} entries={entries} picked={picked} onPick={onPick} />}
+        {tab === "State" && <StateView messages={messages} />}
+        {tab === "Artifacts" && <ArtifactsView messages={messages} />}
         {tab === "Message" && <MessageView messages={messages} picked={picked} />}
         {tab === "Request" && <RequestView entries={entries} />}
         {tab === "Raw" && <RawView entries={entries} />}
@@ -106,14 +114,5 @@ function Chunks({ log, entries, picked, onPick }: ChunksProps) {
       </div>
       <ChunkList rows={foldedRows(shown)} />
     </>
-  );
-}
-
-function Figure({ name, value }: { name: string; value: string }) {
-  return (
-    <div>
-      <dt className="text-xs text-ink-2">{name}</dt>
-      <dd className="font-mono text-sm">{value}</dd>
-    </div>
   );
 }

@@ -14,7 +14,7 @@ export function Tabs<T extends string>(props: { names: readonly T[]; chosen: NoI
     event.currentTarget.querySelectorAll<HTMLElement>("[role=tab]")[names.indexOf(next)]?.focus();
   };
   return (
-    <div role="tablist" aria-label="Inspector" className="flex gap-0.5" onKeyDown={move}>
+    <div role="tablist" aria-label="Inspector" className="flex flex-wrap gap-0.5" onKeyDown={move}>
       {names.map((name) => (
         <button
           key={name}
@@ -25,7 +25,7 @@ export function Tabs<T extends string>(props: { names: readonly T[]; chosen: NoI
           aria-controls={name === chosen ? panelId(name) : undefined}
           tabIndex={name === chosen ? 0 : -1}
           onClick={() => onChoose(name)}
-          className="rounded-md px-2 py-1 text-sm text-ink-2 hover:text-ink aria-selected:bg-paper-2 aria-selected:font-medium aria-selected:text-ink"
+          className="rounded-md px-1.5 py-1 text-[13px] text-ink-2 hover:text-ink aria-selected:bg-paper-2 aria-selected:font-medium aria-selected:text-ink"
         >
           {name}
         </button>

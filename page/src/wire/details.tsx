@@ -43,7 +43,7 @@ export function RawView({ entries }: { entries: readonly WireEntry[] }) {
   return <Code label="As it was on the wire">{entries.slice(-MAX_RAW).map(shownRaw).join("\n")}</Code>;
 }
 
-function Choice(props: { label: string; value: string; names: Map<string, string>; onChange(value: string): void }) {
+export function Choice(props: { label: string; value: string; names: Map<string, string>; onChange(value: string): void }) {
   return (
     <div className="border-b border-line px-3 py-2">
       <select
@@ -75,6 +75,15 @@ function Code({ label, children }: { label: string; children: string }) {
   );
 }
 
-function Nothing({ children }: { children: string }) {
+export function Nothing({ children }: { children: string }) {
   return <p className="px-4 py-3 text-sm text-ink-2">{children}</p>;
+}
+
+export function Figure({ name, value }: { name: string; value: string }) {
+  return (
+    <div>
+      <dt className="text-xs text-ink-2">{name}</dt>
+      <dd className="font-mono text-sm">{value}</dd>
+    </div>
+  );
 }

@@ -1,4 +1,5 @@
 /** The log as JSON lines, in the format of `adk-stream record`: `adk-stream replay` serves them. */
+import { saveFile, timeForName } from "../save-file.ts";
 import type { WireEntry, WireLog } from "./log.ts";
 
 type Line = [at: number, text: string];
@@ -20,12 +21,7 @@ export function recordingOf(log: WireLog): string {
 }
 
 export function downloadRecording(log: WireLog): void {
-  const url = URL.createObjectURL(new Blob([recordingOf(log)], { type: "application/jsonl" }));
-  const link = document.createElement("a");
-  link.href = url;
-  link.download = `chat-${new Date().toISOString().slice(0, 19).replaceAll(":", "-")}.jsonl`;
-  link.click();
-  URL.revokeObjectURL(url);
+  saveFile(`chat-${timeForName()}.jsonl`, "application/jsonl", recordingOf(log));
 }
 
 function beginning({ at, exchange }: WireEntry): Line {

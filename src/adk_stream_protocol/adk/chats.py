@@ -18,7 +18,7 @@ class Chats:
         self.runner = runner
         self._direct_text_for = direct_text_for
         self._control_flow = control_flow_by_author(runner.agent)
-        self._browser_tools = browser_tools_of(runner.agent)
+        self._browser_tools = frozenset(browser_tools_of(runner.agent))
 
     def __contains__(self, chat: ChatKey) -> bool:
         """Several applications may share a store."""

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from html import escape
 from pathlib import Path
+from typing import Any
 
 from fastapi import FastAPI
 from starlette.datastructures import Headers
@@ -17,7 +18,7 @@ from ..recording.replayer import Replay, build_replay_router
 from ..transports.http import refusal
 from ..transports.security import POLICY_VIOLATION, Access
 from .identity import COOKIE, LoopbackIdentity
-from .web_page import PAGE, add_page, is_built
+from .web_page import PAGE, PageAgent, add_page, describe_browser_tools, is_built
 
 PREFIX = "/api/chat"
 LOOPBACK_HOSTS = ("127.0.0.1", "localhost", "::1")
@@ -30,11 +31,13 @@ def build_server(
     loopback_only: bool,
     recording: Recording | None = None,
     agent_name: str = "",
+    root_agent: Any = None,
     page: Path = PAGE,
 ) -> FastAPI:
+    """`root_agent`: the page is told which browser tools it has."""
     app = _new_app()
     app.include_router(bridge.router(PREFIX))
-    _add_front(app, {agent_name: PREFIX}, user_id, page)
+    _add_front(app, {agent_name: _on_page(PREFIX, root_agent)}, user_id, page)
     if recording is not None:
         app.add_middleware(Recorder, recording=recording, prefix=PREFIX)
     if loopback_only:
@@ -43,14 +46,20 @@ def build_server(
 
 
 def build_server_of_several(
-    bridges: Mapping[str, ChatBridge], user_id: UserId, *, loopback_only: bool, page: Path = PAGE
+    bridges: Mapping[str, ChatBridge],
+    user_id: UserId,
+    *,
+    loopback_only: bool,
+    root_agents: Mapping[str, Any] | None = None,
+    page: Path = PAGE,
 ) -> FastAPI:
-    """One chat API for each agent, and a page that lets people choose between them."""
+    """One chat API for each agent, and a page that lets people choose between them. `root_agents`: by the names of the
+    bridges; the page is told which browser tools each has."""
     app = _new_app()
-    prefixes = {name: prefix_of(name) for name in bridges}
+    roots = root_agents or {}
     for name, bridge in bridges.items():
-        app.include_router(bridge.router(prefixes[name]))
-    _add_front(app, prefixes, user_id, page)
+        app.include_router(bridge.router(prefix_of(name)))
+    _add_front(app, {name: _on_page(prefix_of(name), roots.get(name)) for name in bridges}, user_id, page)
     if loopback_only:
         app.add_middleware(OnlyLoopbackHosts)
     return app
@@ -61,7 +70,12 @@ def prefix_of(agent_name: str) -> str:
     return f"/api/{agent_name}/chat"
 
 
-def _add_front(app: FastAPI, prefixes: Mapping[str, str], user_id: UserId, page: Path) -> None:
+def _on_page(prefix: str, root_agent: Any = None) -> PageAgent:
+    api = prefix.removeprefix("/")
+    return PageAgent(api) if root_agent is None else PageAgent(api, describe_browser_tools(root_agent))
+
+
+def _add_front(app: FastAPI, agents: Mapping[str, PageAgent], user_id: UserId, page: Path) -> None:
     """The page, or what to do without one."""
 
     def welcome(request: Request, response: Response) -> None:
@@ -70,14 +84,14 @@ def _add_front(app: FastAPI, prefixes: Mapping[str, str], user_id: UserId, page:
 
     def instructions(request: Request) -> Response:
         html = _PAGE.replace("ORIGIN", escape(str(request.base_url).rstrip("/")))
-        html = html.replace(PREFIX, next(iter(prefixes.values())))
+        html = html.replace(PREFIX, f"/{next(iter(agents.values())).api}")
         response = HTMLResponse(html, headers={"content-security-policy": _CONTENT_SECURITY_POLICY})
         welcome(request, response)
         return response
 
     if is_built(page):
         people = user_id.people if isinstance(user_id, LoopbackIdentity) else None
-        add_page(app, page, {name: prefix.removeprefix("/") for name, prefix in prefixes.items()}, welcome, people)
+        add_page(app, page, agents, welcome, people)
     else:
         app.add_route("/", instructions, methods=["GET"])
 
@@ -87,7 +101,7 @@ def build_replay_server(replay: Replay, *, agent_name: str = "", page: Path = PA
     app = _new_app()
     app.include_router(build_replay_router(replay, PREFIX))
     if is_built(page):
-        add_page(app, page, {agent_name: PREFIX.removeprefix("/")}, lambda request, response: None)
+        add_page(app, page, {agent_name: _on_page(PREFIX)}, lambda request, response: None)
     app.add_middleware(OnlyLoopbackHosts)
     return app
 

@@ -5,12 +5,14 @@ import re
 from collections.abc import Callable, Mapping
 from html import escape
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from fastapi import FastAPI
 from starlette.requests import Request
 from starlette.responses import FileResponse, HTMLResponse, Response
 from starlette.staticfiles import StaticFiles
+
+from ..adk.calls.client_tools import browser_tools_of
 
 PAGE = Path(__file__).with_name("page")
 """Built by `make`; a fresh checkout has no page."""
@@ -41,6 +43,24 @@ _HOST = re.compile(r"[\w.\-]+(:\d+)?|\[[0-9a-fA-F:.]+\](:\d+)?", re.ASCII)
 _META = '<meta name="{}" content="{}"'
 
 
+class PageAgent(NamedTuple):
+    """What the page is told about an agent."""
+
+    api: str
+    """Where its chat API is, relative to the page."""
+    browser_tools: list[dict[str, Any]] | None = None
+    """None: the page is not told."""
+
+
+def describe_browser_tools(root: Any) -> list[dict[str, Any]]:
+    """The tools of the agents below the root that a page has to answer. Of those that it does not know, it makes a form
+    for the output."""
+    return [
+        {"name": tool.name, "description": tool.description, "output": tool.output_schema}
+        for tool in browser_tools_of(root).values()
+    ]
+
+
 def is_built(directory: Path) -> bool:
     return (directory / "index.html").is_file()
 
@@ -48,21 +68,24 @@ def is_built(directory: Path) -> bool:
 def add_page(
     app: FastAPI,
     directory: Path,
-    agents: Mapping[str, str],
+    agents: Mapping[str, PageAgent],
     welcome: Callable[[Request, Response], None],
     people: Mapping[str, str] | None = None,
 ) -> None:
     """Serve the page at `/` of the application, wherever that is mounted: all its addresses are relative.
 
-    `agents`: the chat API of each agent, by name. `?agent=` chooses one of them, else it is the first. `welcome` may
+    `agents`: by their names. `?agent=` chooses one of them, else it is the first. `welcome` may
     add something to the response, such as a cookie. `people`: whom the page lets one be, by their ids."""
 
     def index(request: Request) -> Response:  # not a coroutine, since it reads a file
         html = (directory / "index.html").read_text(encoding="utf-8")
         asked = request.query_params.get("agent", "")
         name = asked if asked in agents else next(iter(agents))
-        html = _with_meta(html, "adk-api", agents[name], before="api/chat")
+        api, browser_tools = agents[name]
+        html = _with_meta(html, "adk-api", api, before="api/chat")
         html = _with_meta(html, "adk-agent", name)
+        if browser_tools is not None:
+            html = _with_meta(html, "adk-browser-tools", json.dumps(browser_tools))
         if len(agents) > 1:
             html = _with_meta(html, "adk-agents", json.dumps([*agents]))
         if people:

@@ -46,17 +46,16 @@ class ClientTool(BaseTool):
         return bool(await verdict if inspect.isawaitable(verdict) else verdict)
 
 
-def browser_tools_of(root: Any) -> frozenset[str]:
-    """The names of the client tools of the agents below the root, without names that other tools have, too."""
-    tools = [tool for agent in all_nodes(root) for tool in getattr(agent, "tools", None) or ()]
-    named = {
-        getattr(tool, "name", None) or getattr(tool, "__name__", "") for tool in tools if not _is_client_tool(tool)
-    }
-    return frozenset(tool.name for tool in tools if _is_client_tool(tool)) - named
-
-
-def _is_client_tool(tool: Any) -> bool:
-    return isinstance(tool, ClientTool)
+def browser_tools_of(root: Any) -> dict[str, ClientTool]:
+    """The client tools of the agents below the root, by name, without names that other tools have, too."""
+    found: dict[str, ClientTool] = {}
+    others: set[str] = set()
+    for tool in (tool for agent in all_nodes(root) for tool in getattr(agent, "tools", None) or ()):
+        if isinstance(tool, ClientTool):
+            found.setdefault(tool.name, tool)
+        else:
+            others.add(getattr(tool, "name", None) or getattr(tool, "__name__", ""))
+    return {name: tool for name, tool in found.items() if name not in others}
 
 
 def client_tool(
