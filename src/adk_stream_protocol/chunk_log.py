@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from .errors import TooMany
+from .protocol.packed_chunks import PackedChunks
 from .protocol.replay import Calls, Event, replayed
 
 _TOO_MANY_READERS = "This answer is read in too many places at once. Close one of them, then try again."
@@ -19,7 +20,7 @@ class ChunkLog:
         self.earlier = earlier
         self.size_bytes = 0
         self.on_readers_changed: Callable[[], None] = lambda: None
-        self._chunks: list[bytes] = []
+        self._chunks = PackedChunks()
         self._calls = Calls(earlier)
         self._closed = False
         self._wakers: set[asyncio.Event] = set()

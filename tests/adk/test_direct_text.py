@@ -2,50 +2,37 @@
 
 import asyncio
 import logging
-import random
-import re
 from collections.abc import AsyncGenerator, Callable
 from typing import Any
 
 import pytest
-from google.adk.agents import LlmAgent, ParallelAgent, SequentialAgent
+from google.adk.agents import LlmAgent, LoopAgent, ParallelAgent, SequentialAgent
 from google.adk.agents.run_config import RunConfig, StreamingMode
-from google.adk.apps import App
-from google.adk.code_executors import UnsafeLocalCodeExecutor
-from google.adk.events import Event
+from google.adk.models.google_llm import Gemini
 from google.adk.models.llm_request import LlmRequest
 from google.adk.models.llm_response import LlmResponse
-from google.adk.planners import PlanReActPlanner
-from google.adk.plugins.base_plugin import BasePlugin
+from google.adk.models.registry import LLMRegistry
+from google.adk.planners import BuiltInPlanner
 from google.adk.tools.agent_tool import AgentTool
+from google.adk.tools.exit_loop_tool import exit_loop
+from google.adk.workflow import Workflow
 from google.genai import types
-from opentelemetry import trace
-from opentelemetry.sdk.trace import TracerProvider
+from pydantic import BaseModel
 
-from adk.agent_runs import called, model_says
-from adk_stream_protocol.adk import runner as runner_module
-from adk_stream_protocol.adk.request import direct_text
+from adk.agent_runs import called, streamed_call
+from adk.direct_runs import ALL, WORDS, alone, look, masked, named, piece, read, through_adk, whole
 from adk_stream_protocol.testing import ScriptedModel, call, text
-from support.apps import figure
-from support.conversations import Conversation, conversation, hanging
+from support import fake_gemini
+from support.conversations import conversation, hanging
+from support.fake_gemini import FakeGemini
 
-WORDS = "One two three four five six seven eight nine ten."
 
-
-def look(city: str) -> dict[str, str]:
-    return {"weather": f"fine in {city}"}
+class Answer(BaseModel):
+    answer: str
 
 
 def thinking() -> list[Any]:
     return [types.Part(text="First I think about it. ", thought=True), text("Then I say it.")]
-
-
-def alone(*script: Any, **options: Any) -> LlmAgent:
-    return LlmAgent(name="helper", model=ScriptedModel(script), **options)
-
-
-def named(name: str, *script: Any, **options: Any) -> LlmAgent:
-    return LlmAgent(name=name, model=ScriptedModel(script), **options)
 
 
 def delegating() -> LlmAgent:
@@ -58,32 +45,69 @@ def transferring() -> LlmAgent:
     return alone([text("Over."), call("transfer_to_agent", agent_name="other")], sub_agents=[other])
 
 
+def inheriting() -> LlmAgent:
+    """Both speak with the model of the upper one."""
+    other = LlmAgent(name="other")
+    return alone([text("Over."), call("transfer_to_agent", agent_name="other")], WORDS, sub_agents=[other])
+
+
+def arguments_in_pieces() -> list[LlmResponse]:
+    begun = [piece("Let me "), piece("see. "), piece(streamed_call("c1", "look"))]
+    streamed = [piece(streamed_call(None, None, ("$.city", letter))) for letter in "Rome"]
+    return [*begun, *streamed, piece(streamed_call(None, None, goes_on=None)),
+            whole("Let me see. ", called("c1", "look", city="Rome"))]  # fmt: skip
+
+
+def failing(*pieces: str) -> Callable[[LlmRequest], list[LlmResponse]]:
+    def fail(_: LlmRequest) -> list[LlmResponse]:
+        class Broken(list[LlmResponse]):
+            def __iter__(self) -> Any:
+                yield from map(piece, pieces)
+                raise RuntimeError("the line is dead")
+
+        return Broken([piece("")])
+
+    return fail
+
+
+USAGE = types.GenerateContentResponseUsageMetadata(total_token_count=3)
+
 AGENTS: dict[str, Callable[[], Any]] = {
     "words": lambda: alone(WORDS),
     "thoughts": lambda: alone(thinking()),
+    "thoughts of a planner": lambda: alone(
+        thinking(), planner=BuiltInPlanner(thinking_config=types.ThinkingConfig(include_thoughts=True))
+    ),
     "a tool between words": lambda: alone([text("Let me see. "), call("look", city="Rome")], WORDS, tools=[look]),
     "two calls": lambda: alone([text("Twice. "), call("look", city="A"), call("look", city="B")], WORDS, tools=[look]),
+    "arguments in pieces": lambda: alone(arguments_in_pieces(), WORDS, tools=[look]),
     "an agent as a tool": delegating,
     "a transfer": transferring,
+    "one model for two agents": inheriting,
     "one after the other": lambda: SequentialAgent(name="helper", sub_agents=[named("a", WORDS), named("b", WORDS)]),
+    "again and again": lambda: LoopAgent(
+        name="helper", sub_agents=[named("a", WORDS, [text("Enough."), call("exit_loop")], "", tools=[exit_loop])]
+    ),
     "both at once": lambda: ParallelAgent(name="helper", sub_agents=[named("a", WORDS), named("b", WORDS)]),
-}  # fmt: skip
-
-
-async def read(agent: Any, *, is_on: bool) -> tuple[Any, Any, Any]:
-    """What a client reads, what a reload shows, and what the session has."""
-    async with conversation(agent=agent, direct_text=is_on) as chat:
-        told = await chat.say("Go on.")
-        session = await chat.session()
-        stored = [event.model_dump(mode="json", exclude_none=True) for event in session.events] if session else []
-        return masked(told.chunks), masked(await chat.messages()), masked(stored)
-
-
-def masked(found: Any) -> Any:
-    """Without what each run makes up: ids and times."""
-    return re.sub(
-        r"(msg|e|adk)-[\w-]{8,}|call-[0-9a-f]+|[0-9a-f]{8}-[0-9a-f-]{27}|'timestamp': [\d.]+", "*", repr(found)
-    )
+    "a workflow": lambda: Workflow(name="flow", edges=[("START", named("a", WORDS), named("b", WORDS))]),
+    "a schema": lambda: alone('{"answer": "It is so."}', output_schema=Answer, output_key="said"),
+    "a key": lambda: alone(WORDS, output_key="said"),
+    "nothing in a piece": lambda: alone([piece("a "), piece(""), piece(), piece("b "), piece("c"), whole("a b c")]),
+    "counts in each piece": lambda: alone(
+        [piece(word, usage_metadata=USAGE, model_version="m") for word in "abcd"] + [whole("abcd")]
+    ),
+    "a piece after the whole": lambda: alone([piece("a "), piece("b"), whole("a b"), piece("c "), piece("d")]),
+    "two wholes": lambda: alone([piece("a "), piece("b"), whole("a b"), piece("c "), piece("d"), whole("c d")]),
+    "no whole": lambda: alone([piece("a "), piece("b "), piece("c ")]),
+    "a reason in a piece": lambda: alone(
+        [piece("a "), piece("b "), piece("c", finish_reason=types.FinishReason.MAX_TOKENS), whole("a b c")]
+    ),
+    "an error in the middle": lambda: alone(failing("a ", "b ", "c ")),
+    "an error that a callback answers": lambda: alone(
+        failing("a ", "b ", "c "), on_model_error_callback=lambda **_: whole("Sorry.")
+    ),
+    "an answer from before the model": lambda: alone(before_model_callback=lambda **_: whole(WORDS)),
+}
 
 
 @pytest.mark.parametrize("kind", AGENTS)
@@ -94,37 +118,24 @@ async def test_streams_histories_and_sessions_are_the_same(kind: str) -> None:
     assert on == off
 
 
+@pytest.mark.parametrize("level", [logging.DEBUG, logging.INFO])
+async def test_what_is_logged_is_the_same(level: int, caplog: pytest.LogCaptureFixture) -> None:
+    logged: list[list[str]] = []
+    for is_on in (True, False):
+        caplog.clear()
+        with caplog.at_level(level):
+            agent = alone([text("Let me see. "), call("look", city="Rome")], WORDS, tools=[look])
+            await read(agent, is_on=is_on)
+        lines = [f"{record.name} {record.levelname} {masked(record.getMessage())}" for record in caplog.records]
+        logged.append([line for line in lines if "direct text" not in line])
+    assert logged[0] == logged[1] != []
+
+
 # -- what goes past ADK -----------------------------------------------------------------------------------------------
 
 
-async def through_adk(agent: Any, **options: Any) -> int:
-    """How many pieces of text ADK was given."""
-    async with conversation(agent=agent, **options) as chat:
-        seen = count_partial_events(chat)
-        assert (await chat.say("Go on.")).text.endswith(WORDS)
-        return len(seen)
-
-
-def count_partial_events(chat: Conversation) -> list[Event]:
-    seen: list[Event] = []
-    real = chat.runner.run_async
-
-    async def run_async(**given: Any) -> AsyncGenerator[Event, None]:
-        async for event in real(**given):
-            if event.partial:
-                seen.append(event)
-            yield event
-
-    chat.runner.run_async = run_async  # pyright: ignore
-    return seen
-
-
-ALL = len(WORDS.split())
-
-
 async def test_adk_gets_the_first_piece_of_a_model_call() -> None:
-    seen = await through_adk(alone(WORDS))
-    assert 1 <= seen < ALL / 2
+    assert 1 <= await through_adk(alone(WORDS)) < ALL / 2
 
 
 async def test_each_model_call_begins_in_adk() -> None:
@@ -132,69 +143,53 @@ async def test_each_model_call_begins_in_adk() -> None:
     assert 2 <= await through_adk(agent) < ALL
 
 
-class Watching(BasePlugin):
-    async def after_model_callback(self, **given: Any) -> None:
-        return None
+class Named(ScriptedModel):
+    """ADK makes it from its name."""
+
+    def __init__(self, **fields: Any) -> None:
+        super().__init__([WORDS] * 2, **fields)
+
+    @classmethod
+    def supported_models(cls) -> list[str]:
+        return ["scripted-by-name"]
 
 
-class Listening(BasePlugin):
-    async def on_event_callback(self, **given: Any) -> None:
-        return None
+class Wrapping(ScriptedModel):
+    """A user's own class, with a way of its own to stream."""
+
+    async def generate_content_async(
+        self, llm_request: LlmRequest, stream: bool = False
+    ) -> AsyncGenerator[LlmResponse, None]:
+        async for response in super().generate_content_async(llm_request, stream):
+            yield response
 
 
-class Harmless(BasePlugin):
-    async def before_model_callback(self, **given: Any) -> None:
-        return None
+def by_name() -> LlmAgent:
+    LLMRegistry.register(Named)
+    return LlmAgent(name="helper", model="scripted-by-name")
 
 
-def with_plugin(plugin: BasePlugin) -> App:
-    return App(name="helper", root_agent=alone(WORDS), plugins=[plugin], resumability_config=runner_module.resumable())
-
-
-WATCHED: dict[str, Callable[[], Any]] = {
-    "a plugin that sees responses": lambda: with_plugin(Watching("watching")),
-    "a plugin that sees events": lambda: with_plugin(Listening("listening")),
-    "a callback of the agent": lambda: alone(WORDS, after_model_callback=lambda **_: None),
-    "a planner": lambda: alone(WORDS, planner=PlanReActPlanner()),
-    "a code executor": lambda: alone(WORDS, code_executor=UnsafeLocalCodeExecutor()),
+ANY_MODEL: dict[str, Callable[[], Any]] = {
+    "by name": by_name,
+    "a class of the user's own": lambda: LlmAgent(name="helper", model=Wrapping([WORDS])),
+    "of a sub-agent": lambda: SequentialAgent(name="helper", sub_agents=[named("b", WORDS)]),
+    "of an agent in parallel": lambda: ParallelAgent(name="helper", sub_agents=[named("b", WORDS)]),
+    "of the agent that it is handed over to": inheriting,
+    "of a workflow": lambda: Workflow(name="flow", edges=[("START", named("a", WORDS))]),
 }
 
 
-@pytest.mark.parametrize("kind", WATCHED)
-async def test_whoever_watches_sees_every_piece(kind: str) -> None:
-    assert await through_adk(WATCHED[kind]()) == ALL
+@pytest.mark.parametrize("kind", ANY_MODEL)
+async def test_the_words_of_any_model_go_past_adk(kind: str) -> None:
+    assert await through_adk(ANY_MODEL[kind]()) < ALL
 
 
-async def test_a_plugin_that_sees_no_pieces_changes_nothing() -> None:
-    assert await through_adk(with_plugin(Harmless("harmless"))) < ALL / 2
-
-
-async def test_it_can_be_switched_off() -> None:
-    assert await through_adk(alone(WORDS), direct_text=False) == ALL
-
-
-async def test_an_adk_that_is_not_tested_gets_every_piece(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(direct_text.adk_version, "__version__", "2.99.0")
-    assert await through_adk(alone(WORDS)) == ALL
-
-
-async def test_who_exports_spans_sees_every_piece(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(trace, "_TRACER_PROVIDER", TracerProvider())
-    assert await through_adk(alone(WORDS)) == ALL
-
-
-async def test_a_watched_agent_does_not_shut_out_others() -> None:
-    watched = named("a", WORDS, after_model_callback=lambda **_: None)
-    both = SequentialAgent(name="helper", sub_agents=[watched, named("b", WORDS)])
-    assert ALL < await through_adk(both) < 1.5 * ALL
-
-
-async def test_two_agents_of_one_name_are_one_if_one_is_watched() -> None:
-    watched = named("a", WORDS, after_model_callback=lambda **_: None)
-    inner = SequentialAgent(name="inner", sub_agents=[named("b", WORDS)])
-    both = SequentialAgent(name="helper", sub_agents=[watched, inner])
-    object.__setattr__(inner.sub_agents[0], "name", "a")
-    assert await through_adk(both) == 2 * ALL
+async def test_the_words_of_gemini_go_past_adk() -> None:
+    pieces = [fake_gemini.text(f"{word} ") for word in WORDS.split()[:-1]] + [fake_gemini.text(WORDS.split()[-1])]
+    with FakeGemini([[*pieces, fake_gemini.finish()]]) as service:
+        agent = LlmAgent(name="helper", model=service.model())
+        assert isinstance(agent.canonical_model, Gemini)
+        assert await through_adk(agent) < ALL
 
 
 async def test_without_a_run_of_ours_a_model_is_what_it_was() -> None:
@@ -211,18 +206,6 @@ async def test_without_a_run_of_ours_a_model_is_what_it_was() -> None:
 async def test_a_run_without_streaming_has_no_pieces() -> None:
     config = RunConfig(streaming_mode=StreamingMode.NONE)
     assert await through_adk(alone(WORDS), run_config=config) == 0
-
-
-@pytest.mark.parametrize(
-    ("agent", "line"), [(alone(WORDS), "is on"), (with_plugin(Watching("watching")), "'watching'")]
-)
-async def test_one_line_at_the_start_says_whether_it_is_on(
-    agent: Any, line: str, caplog: pytest.LogCaptureFixture
-) -> None:
-    with caplog.at_level(logging.INFO, direct_text.__name__):
-        async with conversation(agent=agent):
-            (record,) = [found for found in caplog.records if found.name == direct_text.__name__]
-            assert line in record.getMessage()
 
 
 async def test_a_model_that_adk_does_not_know_is_left_to_adk() -> None:
@@ -251,7 +234,7 @@ class Chatty(ScriptedModel):
         self, llm_request: LlmRequest, stream: bool = False
     ) -> AsyncGenerator[LlmResponse, None]:
         while True:
-            yield LlmResponse(content=types.Content(role="model", parts=[text("word ")]), partial=True)
+            yield piece("word ")
 
 
 async def test_a_model_that_never_waits_lets_others_run_and_can_be_stopped() -> None:
@@ -261,53 +244,3 @@ async def test_a_model_that_never_waits_lets_others_run_and_can_be_stopped() -> 
             await asyncio.sleep(0)
         await chat.stop()
         assert (await answer).chunks[-1] == {"type": "abort"}
-
-
-# -- anything that a model may stream ---------------------------------------------------------------------------------
-
-
-def any_script(chance: random.Random) -> list[Any]:
-    """Model calls with pieces of all kinds; each ends with the whole, and all but the last call a tool."""
-    return [any_reply(chance, number, is_last=False) for number in range(chance.randrange(3))] + [
-        any_reply(chance, 9, is_last=True)
-    ]
-
-
-def any_reply(chance: random.Random, number: int, *, is_last: bool) -> list[LlmResponse]:
-    pieces: list[types.Part] = []
-    for _ in range(chance.randrange(12)):
-        word = chance.choice(["a ", "", "bc", "\n", "d e ", "é"])
-        pieces.append(types.Part(text=word, thought=chance.random() < 0.3 or None))
-    streamed: list[LlmResponse] = []
-    rest = list(pieces)
-    while rest:
-        together, rest = rest[: (size := chance.choice([1, 1, 1, 1, 2]))], rest[size:]
-        extra: dict[str, Any] = {}
-        if chance.random() < 0.1:
-            extra["usage_metadata"] = types.GenerateContentResponseUsageMetadata(total_token_count=3)
-        streamed.append(model_says(*together, partial=True, **extra))
-    whole = joined(pieces)
-    calls = [] if is_last else [called(f"c{number}", "look", city="Rome")]
-    if calls and chance.random() < 0.5:
-        streamed.append(model_says(*calls, partial=True))
-    finish = types.FinishReason.STOP
-    return [*streamed, model_says(*(whole or [text("!")]), *calls, partial=False, finish_reason=finish)]
-
-
-def joined(pieces: list[types.Part]) -> list[types.Part]:
-    whole: list[types.Part] = []
-    for piece in pieces:
-        if whole and whole[-1].thought == piece.thought:
-            whole[-1] = types.Part(text=(whole[-1].text or "") + (piece.text or ""), thought=piece.thought)
-        elif piece.text:
-            whole.append(piece)
-    return whole
-
-
-@pytest.mark.figures
-async def test_whatever_a_model_streams_the_client_reads_the_same() -> None:
-    for seed in range(figure(5_000)):
-        scripts = [any_script(random.Random(seed)) for _ in range(2)]
-        on = await read(alone(*scripts[0], tools=[look]), is_on=True)
-        off = await read(alone(*scripts[1], tools=[look]), is_on=False)
-        assert on == off, seed

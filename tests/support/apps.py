@@ -10,6 +10,9 @@ from starlette.requests import HTTPConnection
 from adk_stream_protocol import ChatBridge
 from adk_stream_protocol.testing import Reply, ScriptedModel
 
+if os.environ.get("DIRECT_TEXT") == "off":  # any test, with all words through ADK: `make faults` runs many of them so
+    (ChatBridge.__init__.__kwdefaults__ or {})["direct_text"] = False
+
 
 def user_of(connection: HTTPConnection) -> str | None:
     return connection.headers.get("x-user", "ann")

@@ -1,7 +1,9 @@
 """The chats of one application, as far as ADK's runner has them."""
 
+from collections.abc import Callable, Mapping
 from urllib.parse import quote
 
+from google.adk.models.base_llm import BaseLlm
 from google.adk.runners import Runner
 from google.adk.sessions import Session
 
@@ -14,7 +16,9 @@ from .session import Chat
 
 
 class Chats:
-    def __init__(self, runner: Runner, direct_text_for: frozenset[str] = frozenset()) -> None:
+    def __init__(
+        self, runner: Runner, direct_text_for: Callable[[], Mapping[str, BaseLlm]] = dict[str, BaseLlm]
+    ) -> None:
         self.runner = runner
         self._direct_text_for = direct_text_for
         self._control_flow = control_flow_by_author(runner.agent)

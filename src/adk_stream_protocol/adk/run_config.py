@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import Any
 
 from google.adk.agents.run_config import (
@@ -42,6 +43,22 @@ def _merged(config: RunConfig, updates: dict[str, Any], metadata: dict[str, Any]
 
 def resolved_telemetry() -> TelemetryConfig:
     """What ADK would read from the environment for every delta, read once. Spans and logs stay the same."""
+    return _resolved(*map(os.environ.get, _READ_BY_ADK))
+
+
+_READ_BY_ADK = (
+    "ADK_CAPTURE_MESSAGE_CONTENT_IN_SPANS",
+    "ADK_EXPERIMENTAL_TELEMETRY",
+    "ADK_EXPERIMENTAL_TELEMETRY_FEATURES",
+    "ADK_TELEMETRY_IGNORE_RUN_CONFIG",
+    "ADK_TELEMETRY_SCHEMA_VERSION_OPT_IN",
+    "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT",
+    "OTEL_SEMCONV_STABILITY_OPT_IN",
+)
+
+
+@lru_cache(1)
+def _resolved(*environment: str | None) -> TelemetryConfig:
     from_environment = TelemetryConfig()
     experimental = from_environment.should_use_experimental_genai_semconv
     # This variable goes before the switch below, so ADK reads it itself.

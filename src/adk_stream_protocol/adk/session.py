@@ -9,6 +9,7 @@ from urllib.parse import quote
 
 from google.adk.errors.input_validation_error import InputValidationError
 from google.adk.events import Event
+from google.adk.models.base_llm import BaseLlm
 from google.adk.runners import Runner
 from google.adk.sessions import Session
 
@@ -136,8 +137,8 @@ class Chat:
     control_flow: ControlFlow | None = None
     browser_tools: frozenset[str] = frozenset()
     """The names of tools that certainly run in the browser."""
-    direct_text_for: frozenset[str] = frozenset()
-    """The agents whose words need not go through ADK: see `request/direct_text.py`."""
+    direct_text_for: Callable[[], Mapping[str, BaseLlm]] = dict[str, BaseLlm]
+    """The agents whose words need not go through ADK, with their models: see `request/direct_agents.py`."""
 
     @property
     def _key(self) -> _SessionKey:

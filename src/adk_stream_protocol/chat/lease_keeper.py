@@ -16,6 +16,7 @@ logger = logging.getLogger(__name__)
 
 SIGN_OF_LIFE_S = 60
 """A loop that gives no sign of life for longer counts as hung, and its leases run out."""
+_LOOKS_A_LEASE = 12
 _ENDING_S = 2  # a shutdown does not wait longer for a database that does not answer
 
 
@@ -86,7 +87,11 @@ def _weak_callback(keeper: LeaseKeeper) -> Callable[[Lease], None]:
 
 
 class _Renewals:
-    """The side of the thread: one task for each lease, on an event loop of its own."""
+    """The side of the thread: one task for each lease, on an event loop of its own.
+
+    A thread that is woken takes its turn from the main loop. So it is not woken for each lease: it looks by itself,
+    long before a renewal is due, and most leases come and go between two looks.
+    """
 
     def __init__(self, store: Store, lease_s: float, on_lost: Callable[[Lease], None]) -> None:
         self.sign_of_life_at = time.monotonic()
@@ -94,46 +99,71 @@ class _Renewals:
         self._own_store: Store | None = None
         self._lease_s = lease_s
         self._on_lost = on_lost
+        self._kept: dict[Lease, float] = {}  # since when; the main loop writes it
         self._tasks: dict[Lease, asyncio.Task[None]] = {}
         self._silent_since = 0.0
-        self._is_over = asyncio.Event()
+        self._is_over = self._is_asleep = False
+        self._woken = asyncio.Event()
         self._loop, self.has_ended = run_in_a_thread(self._run)
 
     def keep(self, lease: Lease) -> None:
-        self._loop.call_soon_threadsafe(self._begin, lease)
+        self._kept[lease] = self._loop.time()
+        if self._is_asleep:
+            self._wake()
 
     def let_go(self, lease: Lease) -> None:
-        self._loop.call_soon_threadsafe(self._end, lease)
+        del self._kept[lease]
+        if lease in self._tasks:
+            self._wake()
 
     def end(self) -> None:
+        self._is_over = True
+        self._wake()
+
+    def _wake(self) -> None:
         with suppress(RuntimeError):  # the loop is closed: it is over
-            self._loop.call_soon_threadsafe(self._is_over.set)
+            self._loop.call_soon_threadsafe(self._woken.set)
 
     # -- in the thread ------------------------------------------------------------------------------------------------
 
-    def _begin(self, lease: Lease) -> None:
-        self._tasks[lease] = asyncio.create_task(self._keep(lease), name="adk-stream leases")
-
-    def _end(self, lease: Lease) -> None:
-        self._tasks.pop(lease).cancel()
-
     async def _run(self) -> None:
-        await self._is_over.wait()
-        for lease in list(self._tasks):
-            self._end(lease)
+        while not self._is_over:
+            self._look()
+            try:
+                async with asyncio.timeout(self._lease_s / _LOOKS_A_LEASE):
+                    await self._woken.wait()
+            except TimeoutError:
+                self._is_asleep = True  # before the look at what is kept: whoever adds to it looks here then
+                self._is_asleep = not self._kept and not self._tasks
+                if self._is_asleep:
+                    await self._woken.wait()
+            self._is_asleep = False
+            self._woken.clear()
+        self._kept.clear()
+        self._look()
         if self._own_store is not None and self._own_store is not self._store:
             try:
                 await self._own_store.aclose()
             except Exception as error:  # whatever a store raises
                 logger.error("the connections of renewals were not closed: %s", type(error).__qualname__)
 
-    async def _keep(self, lease: Lease) -> None:
+    def _look(self) -> None:
+        kept, now = self._kept.copy(), asyncio.get_running_loop().time()
+        for lease in self._tasks.keys() - kept.keys():
+            self._tasks.pop(lease).cancel()
+        for lease in kept.keys() - self._tasks.keys():
+            age_s = now - kept[lease]
+            if age_s >= self._lease_s / _LOOKS_A_LEASE:
+                self._tasks[lease] = asyncio.create_task(self._keep(lease, age_s), name="adk-stream leases")
+
+    async def _keep(self, lease: Lease, age_s: float) -> None:
+        await asyncio.sleep(self._lease_s / 3 - age_s)
         while True:
-            await asyncio.sleep(self._lease_s / 3)
             if time.monotonic() - self.sign_of_life_at > SIGN_OF_LIFE_S:
                 self._note_silence()
-            elif not await self._is_ours(lease):
+            elif not await self._is_ours(lease) and lease in self._kept:
                 self._on_lost(lease)
+            await asyncio.sleep(self._lease_s / 3)
 
     def _note_silence(self) -> None:
         if self._silent_since != self.sign_of_life_at:

@@ -14,7 +14,7 @@ from ..adk.calls.inner_calls import with_inner_calls
 from ..adk.calls.policy import ApprovalPolicy
 from ..adk.chats import Chats
 from ..adk.live_listener import LiveListener
-from ..adk.request.direct_text import open_for_agents
+from ..adk.request.direct_agents import find_direct_agents
 from ..adk.session import Chat
 from ..adk.translate.history import encode_history
 from ..chunk_log import ChunkLog, Reading
@@ -89,7 +89,7 @@ class ChatService:
         limits = self.limits = settings.limits
         self._settings = settings
         self._store = store
-        self._chats = Chats(runner, open_for_agents(runner, gate) if settings.direct_text else frozenset())
+        self._chats = Chats(runner, find_direct_agents(runner, gate, is_wanted=settings.direct_text))
         self._background = BackgroundWork()
         self._announcer = Announcer(store, runner.app_name, settings.on_waiting)
         self._leases = ChatLeases(store, gate, settings.policy, limits.lease_s, self._announcer.announce)

@@ -185,11 +185,15 @@ def _as_json(value: Any) -> Any:
 
 
 _encoder = msgspec.json.Encoder(enc_hook=_as_json)
+_encode = _encoder.encode
 
 
 def encode_chunks(chunks: Sequence[AnyChunk]) -> list[bytes]:
-    if len(chunks) == 1:  # nearly always, and the comprehension would cost more than the encoding
-        return [encode_json(chunks[0])]
+    if len(chunks) == 1:  # nearly always, and the rest would cost more than the encoding
+        try:
+            return [_encode(chunks[0])]
+        except Exception:
+            return [encode_json(chunks[0])]
     return [encode_json(chunk) for chunk in chunks]
 
 

@@ -19,6 +19,8 @@ _MAX_ID_LENGTH = 100  # ours are shorter
 
 def encode_events(segment: bytes, events: Sequence[tuple[int | None, bytes]]) -> bytes:
     """Chunks, each with its place in the log."""
+    if len(events) == 1:  # nearly always, and the rest would cost more than the encoding
+        return encode_event(segment, *events[0])
     return b"".join([encode_event(segment, place, chunk) for place, chunk in events])
 
 
@@ -26,7 +28,7 @@ def encode_event(segment: bytes, place: int | None, chunk: bytes) -> bytes:
     """The id is a cursor: `Last-Event-ID` continues after it. Clients of the AI SDK ignore it."""
     if place is None:
         return b"data: " + chunk + b"\n\n"
-    return b"".join((b"id: ", segment, b"-%d\ndata: " % place, chunk, b"\n\n"))
+    return b"id: %b-%d\ndata: %b\n\n" % (segment, place, chunk)
 
 
 def decode_cursor(last_event_id: str | None, segment: str) -> int | None:

@@ -27,7 +27,7 @@ from ..run_end import append_if_leased, log_failure, unfinished_events
 from ..session import find_repeated
 from ..title import title_of
 from ..translate.translator import Translator
-from .direct_text import DirectText, current_direct_text, is_traced
+from .direct_text import DirectText, current_direct_text
 from .inner_waits import InnerWaits
 from .run_bounds import RunBounds
 from .run_request import RunRequest, SaidBefore
@@ -76,8 +76,7 @@ class RequestRun:
         self._stopping: asyncio.Task[None] | None = None
         self._bounds = RunBounds(self, context.limits)
         self._max_log_bytes = context.limits.max_log_bytes
-        open_for = context.chat.direct_text_for if not is_traced() else frozenset[str]()
-        self._direct_text = DirectText(open_for, translator, self._write, self._abort)
+        self._direct_text = DirectText(context.chat.direct_text_for(), translator, self._write, self._abort)
         self._waits = InnerWaits(self, context.leased, context.store)
         self._is_waiting = False
         self._unwritten: list[tuple[Event, dict[str, ArtifactFile] | None]] = []

@@ -7,6 +7,7 @@ became a code part), may go on after it, or may be another text altogether (a ca
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from io import StringIO
 
 from ...protocol.stream import TextKind
 
@@ -16,7 +17,7 @@ class _Pieces:
     """Pieces that came under one event id."""
 
     event_id: str
-    texts: list[str] = field(default_factory=list[str])
+    text: StringIO = field(default_factory=StringIO)  # a list would keep an object for each word
 
 
 class SpokenText:
@@ -24,14 +25,14 @@ class SpokenText:
         self._pieces: dict[TextKind, list[_Pieces]] = {"text": [], "reasoning": []}
         self._newest: dict[TextKind, _Pieces] = {}
 
-    def add(self, kind: TextKind, event_id: str, piece: str) -> Callable[[str], None]:
+    def add(self, kind: TextKind, event_id: str, piece: str) -> Callable[[str], object]:
         """Remember a piece. Returns a shorter way to remember the pieces that follow under the same event id."""
         newest = self._newest.get(kind)
         if newest is None or newest.event_id != event_id:
             newest = self._newest[kind] = _Pieces(event_id)
             self._pieces[kind].append(newest)
-        newest.texts.append(piece)
-        return newest.texts.append
+        newest.text.write(piece)
+        return newest.text.write
 
     @property
     def is_unconfirmed(self) -> bool:
@@ -47,7 +48,7 @@ class SpokenText:
             return 0
         # A whole covers all pieces since the last whole, or only the newest if the whole of an earlier call never came.
         for oldest in range(len(said_so_far)):
-            said = "".join(piece for pieces in said_so_far[oldest:] for piece in pieces.texts)
+            said = "".join(pieces.text.getvalue() for pieces in said_so_far[oldest:])
             if whole.startswith(said) or said.startswith(whole):
                 return len(said)
         return None
@@ -56,7 +57,7 @@ class SpokenText:
         """The pieces since the last whole; thoughts come first."""
         kinds: tuple[TextKind, ...] = ("reasoning", "text")
         said: list[tuple[TextKind, str]] = [
-            (kind, "".join(piece for pieces in self._pieces[kind] for piece in pieces.texts)) for kind in kinds
+            (kind, "".join(pieces.text.getvalue() for pieces in self._pieces[kind])) for kind in kinds
         ]
         return [(kind, text) for kind, text in said if text]
 

@@ -44,7 +44,7 @@ class _GrowingPart:
 
     model_call: str
     is_thought: bool
-    remember: Callable[[str], None]
+    remember: Callable[[str], object]
     delta: type[TextDelta] | type[ReasoningDelta]
     part_id: str
 
