@@ -171,7 +171,7 @@ async def test_what_a_lost_socket_has_asked_still_has_its_deadline(family: str) 
     async with live_world([call("pay", amount=5)], "Too late.", family=family, tools=(till.gated,)) as world:
         async with world.socket() as at:
             await at.say("Pay.")
-        await asyncio.sleep(DEADLINE_S)
+        await asyncio.sleep(DEADLINE_S + 1)
         page = at.over_http()
         page.decide("pay")
         assert (await page.answer()).types == segment(*E, *X)
