@@ -26,6 +26,7 @@ from adk.agent_runs import called, model_says
 from adk_stream_protocol.adk import runner as runner_module
 from adk_stream_protocol.adk.request import direct_text
 from adk_stream_protocol.testing import ScriptedModel, call, text
+from support import releases
 from support.apps import figure
 from support.conversations import Conversation, conversation, hanging
 
@@ -122,11 +123,13 @@ def count_partial_events(chat: Conversation) -> list[Event]:
 ALL = len(WORDS.split())
 
 
+@releases.direct_text
 async def test_adk_gets_the_first_piece_of_a_model_call() -> None:
     seen = await through_adk(alone(WORDS))
     assert 1 <= seen < ALL / 2
 
 
+@releases.direct_text
 async def test_each_model_call_begins_in_adk() -> None:
     agent = alone([text("Let me see. "), call("look", city="Rome")], WORDS, tools=[look])
     assert 2 <= await through_adk(agent) < ALL
@@ -165,6 +168,7 @@ async def test_whoever_watches_sees_every_piece(kind: str) -> None:
     assert await through_adk(WATCHED[kind]()) == ALL
 
 
+@releases.direct_text
 async def test_a_plugin_that_sees_no_pieces_changes_nothing() -> None:
     assert await through_adk(with_plugin(Harmless("harmless"))) < ALL / 2
 
@@ -183,6 +187,7 @@ async def test_who_exports_spans_sees_every_piece(monkeypatch: pytest.MonkeyPatc
     assert await through_adk(alone(WORDS)) == ALL
 
 
+@releases.direct_text
 async def test_a_watched_agent_does_not_shut_out_others() -> None:
     watched = named("a", WORDS, after_model_callback=lambda **_: None)
     both = SequentialAgent(name="helper", sub_agents=[watched, named("b", WORDS)])
@@ -213,6 +218,7 @@ async def test_a_run_without_streaming_has_no_pieces() -> None:
     assert await through_adk(alone(WORDS), run_config=config) == 0
 
 
+@releases.direct_text
 @pytest.mark.parametrize(
     ("agent", "line"), [(alone(WORDS), "is on"), (with_plugin(Watching("watching")), "'watching'")]
 )
