@@ -1,5 +1,5 @@
 # Two commands for newcomers: `make demo` and `make test`. Each sets up whatever it needs, once.
-.PHONY: demo page wheel tarball pictures test test-python test-adk test-clients test-faults test-page test-browser test-next setup lint typecheck check-core \
+.PHONY: demo page wheel tarball pictures test test-python test-adk test-clients test-faults test-page test-browser test-next test-matrix setup lint typecheck check-core \
 	faults bench test-gemini constraints clean
 .DELETE_ON_ERROR:
 
@@ -71,6 +71,10 @@ test-faults: setup
 # Behind the rewrite of a real Next.js server. It takes a minute and 350 MB, so `make test` goes without.
 test-next: setup tests/next/node_modules/.ready
 	@$(RUN) $(BIN)/python -m pytest -q tests/next
+
+# The fast part with each supported release of ADK and Python, for minutes each. Environments are kept in .matrix.
+test-matrix: setup page
+	@$(BIN)/python tests/matrix/run.py $(ARGS)
 
 # With the real clients in Node: those of the AI SDK, and our own.
 test-clients: setup
@@ -160,5 +164,5 @@ constraints: .venv/.ready
 		--upgrade -o constraints.txt
 
 clean:
-	rm -rf .venv .bench-venv $(dir $(PAGE)) tests/conformance/node_modules client/node_modules page/node_modules tests/browser/node_modules \
+	rm -rf .venv .bench-venv .matrix $(dir $(PAGE)) tests/conformance/node_modules client/node_modules page/node_modules tests/browser/node_modules \
 		tests/next/node_modules tests/next/.next

@@ -22,9 +22,11 @@ from pydantic import BaseModel
 from adk.agent_runs import called, streamed_call
 from adk.direct_runs import ALL, WORDS, alone, look, masked, named, piece, read, through_adk, whole
 from adk_stream_protocol.testing import ScriptedModel, call, text
-from support import fake_gemini
+from support import fake_gemini, releases
 from support.conversations import conversation, hanging
 from support.fake_gemini import FakeGemini
+
+pytestmark = releases.direct_text
 
 
 class Answer(BaseModel):

@@ -10,8 +10,11 @@ from google.genai import types
 from adk.agent_runs import called, model_says
 from adk.direct_runs import alone, look, read_turn
 from adk_stream_protocol.testing import text
+from support import releases
 from support.apps import figure
 from support.conversations import conversation
+
+pytestmark = releases.direct_text
 
 
 def any_script(chance: random.Random) -> list[Any]:

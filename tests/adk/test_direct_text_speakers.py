@@ -14,7 +14,10 @@ from pydantic import PrivateAttr
 
 from adk.direct_runs import ALL, WORDS, alone, piece, whole
 from adk_stream_protocol.testing import ScriptedModel, text
+from support import releases
 from support.conversations import Conversation, conversation
+
+pytestmark = releases.direct_text
 
 
 class Censoring(ScriptedModel):

@@ -13,6 +13,7 @@ from adk_stream_protocol import ApprovalPolicy, client_tool
 from adk_stream_protocol.protocol.call_record import ChatKey, State
 from adk_stream_protocol.store.memory import MemoryStore
 from adk_stream_protocol.testing import ScriptedModel, call
+from support import releases
 from support.conversations import asked_parts
 from support.pages import Clock, Page, Till, page, results_told
 from support.records import read_whole
@@ -240,7 +241,7 @@ async def test_tools_inside_an_agent_without_our_plugins_are_not_run_and_nobody_
         assert till.paid == []
         assert answer.of_type("tool-approval-request") == []
         (told,) = results_told(at.chat.model)
-        assert "which AgentTool cannot resume" in told["result"]
+        assert "which AgentTool cannot resume" in told["result"] or releases.ADK < (2, 13)  # older ones say nothing
 
 
 # -- what people and models are told ----------------------------------------------------------------------------------

@@ -21,6 +21,7 @@ from adk_stream_protocol.protocol.call_record import CallKey, CallRecord, ChatKe
 from adk_stream_protocol.store.base import Acquired, Lease
 from adk_stream_protocol.store.memory import MemoryStore
 from adk_stream_protocol.testing import call
+from support import releases
 from support.pages import Clock, Page, Slow, Till, page, results_told
 
 CHAT = ChatKey("helper", "ann", "c1")
@@ -307,6 +308,7 @@ async def test_questions_about_calls_of_the_browsers_have_ids_of_their_own() -> 
         assert len(set(ids)) == 2
 
 
+@releases.cancelled_tools
 async def test_a_tool_that_is_stopped_is_recorded_at_once_as_of_unknown_outcome() -> None:
     slow, store = Slow(), MemoryStore()
     async with page(paying(), tools=(slow.gated,), record=store) as at:

@@ -15,6 +15,7 @@ from adk_stream_protocol.adk.runner import resumable
 from adk_stream_protocol.store.memory import MemoryStore
 from adk_stream_protocol.testing import call
 from live.live_pages import DENIED, until
+from support import releases
 from support.apps import user_of
 from support.pages import Page, Till, page, results_told
 from support.records import read_whole
@@ -25,7 +26,10 @@ pytestmark = pytest.mark.virtual_time
 PAID = {"paid": 5}
 KINDS = ("a node", "a tool's node", "a node made while running", "a tool's node made while running")
 
-every_kind = pytest.mark.parametrize("kind", KINDS)
+every_kind = pytest.mark.parametrize(
+    "kind",
+    [pytest.param(kind, marks=releases.tool_nodes if "tool" in kind else releases.node_confirmation) for kind in KINDS],
+)
 
 
 def details() -> dict[str, Any]:
@@ -105,6 +109,7 @@ async def test_eight_answers_at_once_run_it_once(kind: str) -> None:
         assert (till.paid, after) == ([5], [PAID])
 
 
+@releases.node_confirmation
 async def test_what_was_shown_runs_whatever_the_state_is_by_then() -> None:
     paid: list[Any] = []
 
@@ -134,6 +139,7 @@ async def test_what_was_shown_runs_whatever_the_state_is_by_then() -> None:
         assert paid == [(1, "Bob")]
 
 
+@releases.node_confirmation
 async def test_arguments_that_somebody_has_changed_are_not_run() -> None:
     paid: list[Any] = []
     basket = {"amount": 1}
@@ -162,6 +168,7 @@ async def test_arguments_that_somebody_has_changed_are_not_run() -> None:
         assert paid in ([], [{"amount": 1}])  # a copy of ADK's own, or a refusal
 
 
+@releases.tool_nodes
 async def test_a_tool_that_asks_by_itself_in_a_node_gets_what_it_asked_for() -> None:
     given: list[Any] = []
 
@@ -187,6 +194,7 @@ async def test_a_tool_that_asks_by_itself_in_a_node_gets_what_it_asked_for() -> 
         assert (given, after) == ([{"days": 1}], [PAID])
 
 
+@releases.tool_nodes
 async def test_a_browsers_tool_and_a_long_running_one_are_answered_in_nodes() -> None:
     def where() -> dict[str, Any]:  # pyright: ignore[reportReturnType]
         """Runs in the browser."""
@@ -214,6 +222,7 @@ async def test_a_browsers_tool_and_a_long_running_one_are_answered_in_nodes() ->
             await at.is_what_a_reload_shows()
 
 
+@releases.node_confirmation
 async def test_a_policy_asks_about_a_tool_s_node_and_waives_a_node_s_question() -> None:
     till, after = Till(), list[Any]()
     async with page(agent=flow_of("a node", till, after), approvals=ApprovalPolicy(decide=lambda _: Nobody)) as at:
@@ -256,6 +265,7 @@ async def test_a_deadline_ends_the_node_s_call(kind: str) -> None:
         assert (till.paid, at.states("pay")) == ([], ["output-error"])
 
 
+@releases.workflow_tools
 async def test_a_workflow_that_runs_as_a_tool_asks_in_its_nodes() -> None:
     till = Till()
     paying = node(till.gated)
@@ -269,6 +279,7 @@ async def test_a_workflow_that_runs_as_a_tool_asks_in_its_nodes() -> None:
         await at.is_what_a_reload_shows()
 
 
+@releases.node_confirmation
 async def test_a_node_that_is_an_agent_s_tool_asks() -> None:
     till = Till()
     paying = node(till.pay, require_confirmation=True)
@@ -279,6 +290,7 @@ async def test_a_node_that_is_an_agent_s_tool_asks() -> None:
         assert till.paid == [5]
 
 
+@releases.node_confirmation
 def test_nodes_without_a_bridge_run_as_adk_runs_them() -> None:
     from google.adk.runners import InMemoryRunner
     from google.genai import types

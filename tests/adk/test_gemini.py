@@ -13,6 +13,7 @@ from adk.agent_runs import lines, step
 from adk_stream_protocol import ChatBridge
 from adk_stream_protocol.testing import Answer, ChatClient
 from protocol.segment_checker import check_segment
+from support import releases
 from support.apps import app_of, user_of
 from support.fake_gemini import (
     CUT,
@@ -179,6 +180,7 @@ OF_TOKYO = streamed_call(
 )
 
 
+@releases.streamed_arguments
 def test_streamed_arguments_of_every_kind_are_shown_as_the_json_that_they_become() -> None:
     answer = ask_for_streamed_arguments([*OF_TOKYO, finish()], SUNNY)
     ((pieces, whole),) = previews(answer)
@@ -197,6 +199,7 @@ def test_streamed_arguments_of_every_kind_are_shown_as_the_json_that_they_become
     ]
 
 
+@releases.streamed_arguments
 @pytest.mark.parametrize("closed_by_last_fragment", [True, False])
 def test_several_streamed_calls_keep_their_arguments_apart(closed_by_last_fragment: bool) -> None:
     calls = [
@@ -214,6 +217,7 @@ def test_several_streamed_calls_keep_their_arguments_apart(closed_by_last_fragme
     assert [(output["city"], output["days"]) for output in outputs(answer)] == [("Oslo", 2), ("Rome", 4)]
 
 
+@releases.streamed_arguments
 def test_a_streamed_call_that_gemini_never_closes_runs_with_what_arrived() -> None:
     answer = ask_for_streamed_arguments([*streamed_call("forecast", [("$.city", "Oslo", True)])[:-1], finish()], SUNNY)
     assert previews(answer) == [(['{"city":"Oslo'], '{"city":"Oslo"}')]
@@ -306,6 +310,7 @@ def in_mid_stream(refusal: HttpError) -> Turn:
             FAILED,
             ["start", *step("tool-input-start", "tool-input-delta", "tool-input-error"), "error"],
             id="cut in arguments",
+            marks=releases.streamed_arguments,
         ),
         pytest.param([CALLING, [CUT]], FAILED, ["start", *ANSWERED_CALL, "error"], id="cut after a tool"),
     ],

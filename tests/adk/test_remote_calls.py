@@ -20,6 +20,7 @@ from adk_stream_protocol.adk.runner import resumable
 from adk_stream_protocol.protocol.call_record import ChatKey
 from adk_stream_protocol.store.memory import MemoryStore
 from adk_stream_protocol.testing import ScriptedModel, call
+from support import releases
 from support.approvers import ended, of, shown
 from support.conversations import asked_parts
 from support.pages import Clock, Page, Till, page
@@ -79,6 +80,7 @@ async def states(at: Page, store: MemoryStore) -> list[str]:
     return [record.state for record in await read_whole(store, key)]
 
 
+@releases.remote_questions
 @both_dialects
 @pytest.mark.parametrize("yes", [True, False], ids=["approved", "denied"])
 async def test_a_remote_agents_question_is_asked_and_its_answer_reaches_it(yes: bool, use_legacy: bool) -> None:
@@ -101,6 +103,7 @@ async def test_a_remote_agents_question_is_asked_and_its_answer_reaches_it(yes: 
         await at.is_what_a_reload_shows()
 
 
+@releases.remote_questions
 @both_dialects
 @pytest.mark.parametrize("yes", [True, False], ids=["approved", "denied"])
 async def test_those_whom_the_policy_names_decide_about_a_remote_agents_call(yes: bool, use_legacy: bool) -> None:
@@ -133,6 +136,7 @@ async def test_those_whom_the_policy_names_decide_about_a_remote_agents_call(yes
         assert told == [{"paid": 5} if yes else {"error": "This tool call is rejected."}]
 
 
+@releases.remote_questions
 @pytest.mark.parametrize("answer", [Nobody, Owner, "?"])
 async def test_the_owner_answers_a_remote_agent_where_the_policy_names_nobody_else(answer: Any) -> None:
     till = Till()
@@ -144,6 +148,7 @@ async def test_the_owner_answers_a_remote_agent_where_the_policy_names_nobody_el
         assert till.paid == [5]
 
 
+@releases.remote_questions
 async def test_an_answer_counts_once_and_in_time() -> None:
     till, store = Till(), MemoryStore(clock=Clock())
     async with shop(PAY, "Remote done.", till=till, record=store) as (at, _):
@@ -179,6 +184,7 @@ async def test_a_remote_agents_long_running_call_is_answered_by_the_client(use_l
         await at.is_what_a_reload_shows()
 
 
+@releases.remote_questions
 async def test_a_remote_agents_form_is_answered() -> None:
     till = Till()
     async with shop([call("adk_request_input", message="Sure?")], "Remote done.", till=till) as (at, model):
@@ -190,6 +196,7 @@ async def test_a_remote_agents_form_is_answered() -> None:
         assert asked_parts(model.requests[-1])[-1] == {"result": {"result": "yes"}}
 
 
+@releases.remote_sub_agents
 async def test_a_remote_sub_agent_asks_too() -> None:
     from google.adk.agents.remote_a2a_agent import RemoteA2aAgent
 

@@ -16,6 +16,7 @@ from adk_stream_protocol.adk.session import MessageIds
 from adk_stream_protocol.protocol.call_record import ChatKey
 from adk_stream_protocol.store.memory import MemoryStore
 from adk_stream_protocol.testing import Answer, ScriptedModel, call, text
+from support import releases
 from support.conversations import (
     Endless,
     asked_parts,
@@ -55,6 +56,7 @@ async def test_a_stop_closes_the_model_and_leaves_no_task() -> None:
         assert (await chat.say("And now?")).text == "Next."
 
 
+@releases.abort_signal
 async def test_a_stop_ends_the_tool_and_seals_its_call() -> None:
     tool = Endless()
     async with conversation([text("Working."), call("endless")], "Next.", tools=(tool.endless,)) as chat:

@@ -22,6 +22,7 @@ from adk_stream_protocol.adk.runner import RunnerOptions, build_runner, resumabl
 from adk_stream_protocol.errors import ConfigurationError
 from adk_stream_protocol.store.memory import MemoryStore
 from adk_stream_protocol.testing import ScriptedModel
+from support import releases
 
 NO_OPTIONS = RunnerOptions()
 
@@ -136,10 +137,17 @@ def flow(*nodes: Any, name: str = "flow") -> Workflow:
     return Workflow(name=name, edges=[("START", *nodes)])
 
 
-@node(require_confirmation=True)
-def decorated(amount: int) -> int:
-    """Pays."""
-    return amount
+def decorated() -> BaseNode:
+    @node(require_confirmation=True)
+    def charge(amount: int) -> int:
+        """Pays."""
+        return amount
+
+    return charge
+
+
+def confirmed() -> BaseNode:
+    return node(pay, require_confirmation=True)
 
 
 class Holder(Node):
@@ -149,29 +157,37 @@ class Holder(Node):
     by_name: dict[str, BaseNode] | None = None
 
 
-CONFIRMED = node(pay, require_confirmation=True)
 WAITING_NODES: dict[str, Callable[[], BaseNode]] = {
-    "a function": lambda: flow(CONFIRMED),
+    "a function": lambda: flow(confirmed()),
     "a function at times": lambda: flow(node(pay, require_confirmation=lambda amount: amount > 5)),
-    "a decorated function": lambda: flow(shown, decorated),
+    "a decorated function": lambda: flow(shown, decorated()),
     "a named one": lambda: flow(node(pay, name="till", require_confirmation=True)),
-    "below a workflow": lambda: flow(shown, flow(CONFIRMED, name="inner")),
-    "on a route": lambda: Workflow(name="flow", edges=[("START", shown, {"yes": CONFIRMED, "no": agent()})]),
+    "below a workflow": lambda: flow(shown, flow(confirmed(), name="inner")),
+    "on a route": lambda: Workflow(name="flow", edges=[("START", shown, {"yes": confirmed(), "no": agent()})]),
     "in parallel": lambda: flow(node(pay, require_confirmation=True, parallel_worker=True)),
-    "a parallel workflow": lambda: flow(node(flow(CONFIRMED, name="inner"), parallel_worker=True)),
-    "an agent's tool": lambda: agent(CONFIRMED),
-    "a workflow as an agent's tool": lambda: agent(flow(CONFIRMED, name="inner")),
-    "of an agent in a workflow": lambda: flow(agent(CONFIRMED)),
-    "below a sub-agent": lambda: SequentialAgent(name="line", sub_agents=[agent(flow(CONFIRMED, name="inner"))]),
-    "held by a node of the application's": lambda: flow(Holder(name="holder", held=[CONFIRMED])),
-    "held under a name": lambda: flow(Holder(name="holder", by_name={"till": CONFIRMED})),
+    "a parallel workflow": lambda: flow(node(flow(confirmed(), name="inner"), parallel_worker=True)),
+    "an agent's tool": lambda: agent(confirmed()),
+    "a workflow as an agent's tool": lambda: agent(flow(confirmed(), name="inner")),
+    "of an agent in a workflow": lambda: flow(agent(confirmed())),
+    "below a sub-agent": lambda: SequentialAgent(name="line", sub_agents=[agent(flow(confirmed(), name="inner"))]),
+    "held by a node of the application's": lambda: flow(Holder(name="holder", held=[confirmed()])),
+    "held under a name": lambda: flow(Holder(name="holder", by_name={"till": confirmed()})),
     **{f"a tool: {kind}": (lambda tool=tool: flow(shown, tool)) for kind, tool in WAITING.items()},
     "a named tool": lambda: flow(node(WAITING["gated"], name="till")),
-    "the root itself": lambda: CONFIRMED,
+    "the root itself": confirmed,
 }
 
 
-@pytest.mark.parametrize("place", WAITING_NODES)
+WORKFLOWS_AS_TOOLS = ("a workflow as an agent's tool", "below a sub-agent", "a free node as a tool")
+TOOLS_AS_NODES = ("a tool: ", "a named tool")
+
+
+def needed(place: str) -> pytest.MarkDecorator:
+    as_node = releases.tool_nodes if place.startswith(TOOLS_AS_NODES) else releases.node_confirmation
+    return releases.workflow_tools if place in WORKFLOWS_AS_TOOLS else as_node
+
+
+@pytest.mark.parametrize("place", [pytest.param(place, marks=needed(place)) for place in WAITING_NODES])
 @pytest.mark.parametrize("wrapped", ["agent", "App", "Runner"])
 def test_a_workflow_node_may_wait(place: str, wrapped: str) -> None:
     given: Any = WAITING_NODES[place]()
@@ -182,30 +198,24 @@ def test_a_workflow_node_may_wait(place: str, wrapped: str) -> None:
     build_runner(given, NO_OPTIONS, gate())
 
 
-@pytest.mark.parametrize(
-    "root",
-    [
-        flow(shown, agent(*WAITING.values())),
-        flow(node(pay, require_confirmation=False), FunctionTool(shown)),
-        agent(AgentTool(agent(WAITING["gated"]))),
-        flow(AgentTool(agent(WAITING["gated"]))),
-        agent(flow(node(shown), name="inner")),
-    ],
-    ids=[
-        "an agent's tools wait",
-        "nothing waits",
-        "in an AgentTool",
-        "in an AgentTool's node",
-        "a free node as a tool",
-    ],
-)
-def test_other_nodes_are_taken(root: BaseNode) -> None:
-    build_runner(root, NO_OPTIONS, gate())
+OTHER_NODES: dict[str, Callable[[], BaseNode]] = {
+    "an agent's tools wait": lambda: flow(shown, agent(*WAITING.values())),
+    "nothing waits": lambda: flow(node(pay, require_confirmation=False), FunctionTool(shown)),
+    "in an AgentTool": lambda: agent(AgentTool(agent(WAITING["gated"]))),
+    "in an AgentTool's node": lambda: flow(AgentTool(agent(WAITING["gated"]))),
+    "a free node as a tool": lambda: agent(flow(node(shown), name="inner")),
+}
 
 
+@pytest.mark.parametrize("place", [pytest.param(place, marks=needed(place)) for place in OTHER_NODES])
+def test_other_nodes_are_taken(place: str) -> None:
+    build_runner(OTHER_NODES[place](), NO_OPTIONS, gate())
+
+
+@releases.node_confirmation
 def test_what_stands_above_an_agent_is_not_its_own() -> None:
     below = agent()
-    LlmAgent(name="above", sub_agents=[below], tools=[CONFIRMED])
+    LlmAgent(name="above", sub_agents=[below], tools=[confirmed()])
     build_runner(below, NO_OPTIONS, gate())
 
 

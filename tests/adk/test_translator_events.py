@@ -31,6 +31,7 @@ from adk_stream_protocol.adk.failures import public_failure_text
 from adk_stream_protocol.adk.translate.translator import Translator
 from adk_stream_protocol.testing import ScriptedModel, text, thought
 from protocol.segment_checker import wire
+from support import releases
 
 FAILED = public_failure_text("anything")
 
@@ -133,6 +134,7 @@ def test_a_blocked_prompt_is_a_content_filter() -> None:
     assert read(gemini(blocked)) == ["finish content-filter"]
 
 
+@releases.empty_answers
 def test_thoughts_without_an_answer_finish_for_another_reason() -> None:
     agent_run = run(gemini(gemini_says(thought("Hm.")), gemini_says(finish_reason=STOP)))
     assert "MODEL_RETURNED_NO_CONTENT" in {event.error_code for event in agent_run.events}

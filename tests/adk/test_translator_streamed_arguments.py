@@ -24,10 +24,12 @@ from adk.agent_runs import (
 )
 from adk_stream_protocol.adk.failures import public_failure_text
 from adk_stream_protocol.testing import ScriptedModel, text
+from support import releases
 
 END = [*step("text-start t1", "text-delta t1 Done.", "text-end t1"), "finish stop"]
 
 
+@releases.streamed_arguments
 def test_streamed_arguments_of_gemini_are_a_preview_of_the_call() -> None:
     chunks = [
         gemini_says(streamed_call("c1", "weather")),
@@ -49,6 +51,7 @@ def test_streamed_arguments_of_gemini_are_a_preview_of_the_call() -> None:
     ]
 
 
+@releases.streamed_arguments
 def test_streamed_arguments_of_gemini_are_shown_also_when_the_service_gives_no_ids() -> None:
     chunks = [
         gemini_says(streamed_call(None, "weather")),

@@ -8,6 +8,7 @@ from google.adk.tools._request_input_tool import request_input
 from google.genai import types
 
 from adk.agent_runs import called, caller, lines, of_type, pay, read, run, step, translate, translate_events, weather
+from support import releases
 
 
 def ask_location() -> None:
@@ -97,6 +98,7 @@ def test_a_call_that_is_asked_about_twice_is_told_once() -> None:
     assert len(of_type(told, "tool-approval-request")) == 1
 
 
+@releases.sibling_results_first
 def test_approvals_follow_the_result_of_a_sibling_that_needs_none() -> None:
     told = read(
         caller([called("c1", "pay", amount=5), called("c2", "weather", city="Oslo")], tools=[GATED_PAY, weather])

@@ -205,12 +205,15 @@ class FakeGemini:
         return Gemini(
             model=name,
             base_url=self.base_url,
-            # On aiohttp, google-genai would otherwise sleep for seconds and then ask again by itself.
-            retry_options=HttpRetryOptions(attempts=1),
             client_kwargs={
                 "api_key": "any-key",
                 "enterprise": vertex,
-                "http_options": HttpOptions(async_client_args=transport),
+                "http_options": HttpOptions(
+                    base_url=self.base_url,  # again: ADK below 2.13 takes the options from here, or from there
+                    # On aiohttp, google-genai would otherwise sleep for seconds and then ask again by itself.
+                    retry_options=HttpRetryOptions(attempts=1),
+                    async_client_args=transport,
+                ),
             },
         )
 
@@ -228,7 +231,7 @@ class FakeGemini:
 
 # The same methods, the way the API of Google AI Studio and the way Vertex AI spells them.
 _KNOWN_PATHS = re.compile(
-    r"/(v1beta|v1beta1/publishers/google)/models/[^/:]+:(generateContent|streamGenerateContent\?alt=sse)"
+    r"/(v1beta|v1alpha|v1beta1/publishers/google)/models/[^/:]+:(generateContent|streamGenerateContent\?alt=sse)"
 )
 
 

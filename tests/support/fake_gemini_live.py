@@ -257,7 +257,10 @@ class FakeGeminiLive(FakeGemini):
 
     def live_model(self, name: str = GEMINI_2_5, **websocket_options: Any) -> Gemini:
         """ADK's Gemini; `websocket_options` are those of `websockets.connect`."""
-        return self._wired(vertex=False, name=name, proxy=None, **websocket_options)
+        model = self._wired(vertex=False, name=name, proxy=None, **websocket_options)
+        assert model.client_kwargs is not None
+        model.client_kwargs["http_options"].api_version = "v1alpha"  # as ADK does itself from 2.13 on
+        return model
 
     def __exit__(self, *reason: object) -> None:
         for thread in self._threads:

@@ -12,6 +12,7 @@ from google.adk.models.llm_request import LlmRequest
 from google.genai import types
 from google.genai.errors import ClientError
 
+from support import releases
 from support.fake_gemini import (
     USAGE,
     FakeGemini,
@@ -102,6 +103,7 @@ def test_parallel_calls_are_answered_by_one_event_in_their_order(in_one_chunk: b
     assert [found.args for found in from_partials] == [{"city": "Oslo"}, {"city": "Rome"}, {"city": "Rome"}]
 
 
+@releases.streamed_arguments
 @pytest.mark.parametrize("asked_for", [True, False])
 def test_streamed_arguments_keep_one_id_and_name_only_the_first_partial(asked_for: bool):
     with FakeGemini([[*STREAMED_FORECAST, finish()], [text("Sunny."), finish()]]) as gemini:
@@ -140,6 +142,7 @@ def test_streamed_arguments_keep_one_id_and_name_only_the_first_partial(asked_fo
     assert answered.get_function_responses()[0].response == {"result": repr(("Tokyo", 3, True, place))}
 
 
+@releases.streamed_arguments
 @pytest.mark.parametrize("closed_by_last_fragment", [True, False])
 def test_streamed_calls_one_after_the_other_have_ids_of_their_own(closed_by_last_fragment: bool):
     calls = [
@@ -162,6 +165,7 @@ def test_streamed_calls_one_after_the_other_have_ids_of_their_own(closed_by_last
     assert ids == [oslo.id] * chunks_per_call + [rome.id] * chunks_per_call
 
 
+@releases.streamed_arguments
 def test_streamed_call_that_gemini_never_closes_is_closed_by_the_end_of_the_stream():
     opened = streamed_call("forecast", [("$.city", "Oslo", True)])[:-1]
     # Gemini also announces more without saying anything.

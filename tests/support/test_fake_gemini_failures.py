@@ -5,6 +5,7 @@ import pytest
 from google.adk.agents.run_config import StreamingMode
 from google.genai.errors import ClientError, ServerError
 
+from support import releases
 from support.fake_gemini import (
     CUT,
     INTERNAL_ERROR,
@@ -88,6 +89,7 @@ def test_answer_that_ends_badly_is_whole_and_an_error_at_once_but_raises_nothing
     assert parts(blocked.wholes[0]) == [{"text": "Hel"}]
 
 
+@releases.empty_answers
 def test_empty_answer_is_an_error_only_if_gemini_closes_it_with_empty_text():
     with FakeGemini([[finish()], [chunk(finishReason="STOP")]]) as gemini:
         with_empty_text = run(gemini.model())

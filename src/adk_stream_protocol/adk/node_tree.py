@@ -5,6 +5,8 @@ from typing import Any
 
 from google.adk.workflow import BaseNode
 
+from .versions import static_children
+
 
 def all_nodes(root: Any) -> Iterator[BaseNode]:
     """The root and everything below it that ADK would run with the root's plugins."""
@@ -19,7 +21,7 @@ def all_nodes(root: Any) -> Iterator[BaseNode]:
 
 
 def _children(node: BaseNode) -> Iterator[Any]:
-    yield from node._iter_static_children()  # pyright: ignore[reportPrivateUsage] -- only ADK knows them all
+    yield from static_children(node)
     for name, value in node:  # the children of an application's own node, which ADK does not know
         if name != "parent_agent":
             yield from value.values() if isinstance(value, dict) else value if isinstance(value, list) else (value,)

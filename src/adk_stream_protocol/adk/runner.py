@@ -16,6 +16,8 @@ from google.adk.workflow import BaseNode
 from ..errors import ConfigurationError
 from .calls.gated_nodes import put_gate_before_nodes
 from .calls.nested_remotes import let_remote_agents_wait
+from .node_tree import all_nodes
+from .versions import log_lacks, refuse_tool_node
 
 AgentLike = BaseNode | App | Runner
 
@@ -31,6 +33,7 @@ class RunnerOptions:
 
 
 def build_runner(agent: AgentLike, options: RunnerOptions, gate: BasePlugin) -> Runner:
+    log_lacks()
     put_gate_before_nodes()
     let_remote_agents_wait()
     if isinstance(agent, Runner):
@@ -39,6 +42,7 @@ def build_runner(agent: AgentLike, options: RunnerOptions, gate: BasePlugin) -> 
         if agent.plugin_manager.get_plugin(gate.name) is not None:
             raise ConfigurationError("This Runner has a ChatBridge already: give each bridge a Runner of its own.")
         _require_resumable(agent.agent, agent.resumability_config)
+        _refuse_tool_nodes(agent.agent)
         agent.plugin_manager.plugins.insert(0, gate)
         return agent
     if isinstance(agent, App):
@@ -48,6 +52,7 @@ def build_runner(agent: AgentLike, options: RunnerOptions, gate: BasePlugin) -> 
         app = App(name=options.app_name or agent.name, root_agent=agent, resumability_config=resumable())
     else:
         raise ConfigurationError(f"A ChatBridge needs an ADK agent, App or Runner, not {type(agent).__name__}.")
+    _refuse_tool_nodes(app.root_agent)
     return Runner(
         app=app.model_copy(update={"plugins": [gate, *app.plugins]}),
         app_name=options.app_name,
@@ -67,6 +72,11 @@ def _require_resumable(root: Any, config: ResumabilityConfig | None) -> None:
             f"The tool {waiting!r} waits for an answer, so its app must be able to go on after one: "
             "App(..., resumability_config=ResumabilityConfig(is_resumable=True))."
         )
+
+
+def _refuse_tool_nodes(root: Any) -> None:
+    for node in all_nodes(root):
+        refuse_tool_node(node)
 
 
 def _waiting_tools(agent: Any) -> Iterator[str]:

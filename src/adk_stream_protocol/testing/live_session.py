@@ -3,15 +3,18 @@
 import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable, Generator, Sequence
 from contextlib import contextmanager
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
-from google.adk.models.base_llm_connection import BaseLlmConnection, RealtimeInput
+from google.adk.models.base_llm_connection import BaseLlmConnection
 from google.adk.models.llm_request import LlmRequest
 from google.adk.models.llm_response import LlmResponse
 from google.genai import types
 
 from .models import Said, call, is_responses, parts_of, words_of
 from .received import Kind, Received
+
+if TYPE_CHECKING:
+    from google.adk.models.base_llm_connection import RealtimeInput  # from 2.12 on
 
 Family = Literal["2.5", "3"]
 Emitted = LlmResponse | types.LiveServerToolCallCancellation | Exception | None
@@ -303,7 +306,7 @@ class _Connection(BaseLlmConnection):
         kind: Kind = "response" if len(responses) == len(content.parts) else "content"
         self._session.take(Received(kind, (content,), partial=partial))
 
-    async def send_realtime(self, blob: RealtimeInput) -> None:
+    async def send_realtime(self, blob: "RealtimeInput") -> None:
         match blob:
             case types.Blob():
                 kind: Kind = "audio" if (blob.mime_type or "").startswith("audio/") else "video"

@@ -16,6 +16,8 @@ from google.adk.tools import BaseTool, ToolContext
 from google.adk.workflow import FunctionNode
 from pydantic import TypeAdapter
 
+from ..versions import NODES_CAN_ASK, refuse_tool_nodes_of
+
 if TYPE_CHECKING:
     from .gate import ApprovalGate
 
@@ -52,7 +54,8 @@ class _Changed(Exception):
 
 def put_gate_before_nodes() -> None:
     """Once in a process. Nodes of runners without a gate run as ADK runs them."""
-    if not isinstance(FunctionNode._run_impl, _GatedRun):  # pyright: ignore[reportPrivateUsage]
+    refuse_tool_nodes_of(GATE)
+    if NODES_CAN_ASK and not isinstance(FunctionNode._run_impl, _GatedRun):  # pyright: ignore[reportPrivateUsage]
         FunctionNode._run_impl = _GatedRun(FunctionNode._run_impl)  # pyright: ignore
 
 

@@ -12,13 +12,16 @@ It reports what passes, also calls that the model took back, which ADK drops. Th
 import asyncio
 from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import aclosing, suppress
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
-from google.adk.models.base_llm_connection import BaseLlmConnection, RealtimeInput
+from google.adk.models.base_llm_connection import BaseLlmConnection
 from google.adk.models.llm_response import LlmResponse
 from google.genai import types
 
 from .unfinished_texts import UnfinishedTexts
+
+if TYPE_CHECKING:
+    from google.adk.models.base_llm_connection import RealtimeInput  # from 2.12 on
 
 _END_OF_TURN = object()
 _LEAVES_EARLY_S = 1  # before the service does
@@ -150,7 +153,7 @@ class WatchedConnection(BaseLlmConnection):
             self._observer.not_sent(content)
             raise
 
-    async def send_realtime(self, blob: RealtimeInput) -> None:
+    async def send_realtime(self, blob: "RealtimeInput") -> None:
         await self._connection.send_realtime(blob)  # pyright: ignore[reportArgumentType] -- ADK declares less than it sends
 
     async def close(self) -> None:

@@ -16,6 +16,7 @@ from ...chunk_log import ChunkLog
 from ...protocol.call_record import CallKey, CallRecord
 from ...protocol.chunks import AnyChunk, encode_chunks
 from ...protocol.live_effects import Why
+from .. import versions
 from ..calls.remote_calls import start_remote
 from ..calls.session_calls import note_stored
 from ..calls.waiting import current_chat
@@ -161,7 +162,7 @@ class RequestRun:
         """ADK gets the abort signal, closes the model and answers open calls. What does not react is cancelled, and
         what does not react to that either is left alone. The stream ends in any case."""
         await self._waits.refuse_if_possible(Why.STOPPED)
-        self._abort.set()
+        versions.abort(self._abort, self._cancel)
         await self._wait_for_the_end()
 
     async def stop_after_tools(self) -> None:
@@ -182,16 +183,18 @@ class RequestRun:
     async def _leave(self, ended_by: str, failure: str) -> None:
         self._ended_by, self._failure = ended_by, failure
         self.leased.leaves_calls = True
+        self._cancel()
+        await self._wait_for_the_end()
+
+    def _cancel(self) -> None:
         if self._task is not None and not self._is_ending:
             self._task.cancel()
-        await self._wait_for_the_end()
 
     async def _wait_for_the_end(self) -> None:
         if self._task is None:
             return
         await asyncio.wait([self._task], timeout=_STOP_GRACE_S)
-        if not self._is_ending:
-            self._task.cancel()
+        self._cancel()
         await asyncio.wait([self._task], timeout=_STOP_GRACE_S)
         await self._context.owner.run_ended(self)
         self._end()
@@ -262,7 +265,7 @@ class RequestRun:
             new_message=content,
             state_delta=request.state_delta if content is request.contents[0] else None,
             run_config=request.run_config,
-            abort_signal=self._abort,
+            **versions.abort_option(self._abort),
         )
         async with aclosing(events):
             async for event in events:
