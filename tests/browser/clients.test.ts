@@ -4,58 +4,90 @@ import { after, before, test } from "node:test";
 import type { Browser, Page } from "playwright-core";
 import { bundle, filesOf } from "./bundling.ts";
 import { launch } from "./chromium.ts";
-import { addressOf, TOKYO } from "./harness.ts";
+import { addressOf } from "./harness.ts";
 
 const TIMEOUT_MS = 15_000;
 
-/** The root element of each page, its first file, and what has to be imported before it. */
-const CLIENTS = {
-  vue: { root: `<div id="app"></div>`, entry: "src/main.ts" },
-  svelte: { root: `<div id="app"></div>`, entry: "src/main.ts" },
+interface Client {
+  /** The element that the page fills. */
+  root: string;
+  entry: string;
+  /** What has to be imported first. */
+  before?: string;
+  ways: ("HTTP" | "live")[];
+}
+
+const CLIENTS: Record<string, Client> = {
+  // examples.test.ts has Vue in live sessions.
+  vue: { root: `<div id="app"></div>`, entry: "src/main.ts", ways: ["HTTP"] },
+  svelte: { root: `<div id="app"></div>`, entry: "src/main.ts", ways: ["HTTP", "live"] },
   // `ng build` compiles the templates; here the browser does.
-  angular: { root: "<app-root></app-root>", entry: "src/main.ts", before: "@angular/compiler" },
-  "assistant-ui": { root: `<div id="root"></div>`, entry: "src/main.tsx" },
+  angular: { root: "<app-root></app-root>", entry: "src/main.ts", before: "@angular/compiler", ways: ["HTTP", "live"] },
+  "assistant-ui": { root: `<div id="root"></div>`, entry: "src/main.tsx", ways: ["HTTP", "live"] },
 };
 
 let browser: Browser;
 before(async () => {
-  browser = await launch();
+  // Pages that the test itself serves are of no network, and Chromium would keep them off the local one.
+  browser = await launch("--disable-features=LocalNetworkAccessChecks");
 });
 after(() => browser?.close());
 
-for (const [name, { root, entry, ...more }] of Object.entries(CLIENTS)) {
-  test(`${name}: streams, asks, runs the browser's tool, comes back after a reload, and stops`, async () => {
-    const files = await filesOf(`docs/howto/${name}.md`);
-    const script = await bundle(files, entry, "before" in more ? more.before : undefined);
-    const html = `<!doctype html><link rel="icon" href="data:,">${root}<script type="module" src="${name}.js"></script>`;
-    const context = await browser.newContext({ permissions: ["geolocation"], geolocation: TOKYO });
-    context.setDefaultTimeout(TIMEOUT_MS);
-    const complaints: string[] = [];
-    context.on("console", (message) => {
-      if (["error", "warning"].includes(message.type())) complaints.push(message.text());
+for (const [name, { root, entry, before, ways }] of Object.entries(CLIENTS)) {
+  for (const way of ways) {
+    test(`${name}: streams, asks, runs the browser's tool, comes back after a reload, and stops, ${way}`, async () => {
+      const files = await filesOf(`docs/howto/${name}.md`);
+      if (way === "live") files["src/chat.ts"] = live(files["src/chat.ts"]!);
+      const script = await bundle(files, entry, before);
+      const html = `<!doctype html><link rel="icon" href="data:,">${root}<script type="module" src="${name}.js"></script>`;
+      await visit(name, { "": ["text/html", html], ".js": ["text/javascript; charset=utf-8", script] }, async (page) => {
+        await converse(page, way);
+        if (name === "assistant-ui" && way === "HTTP") await writeOn(page);
+      });
     });
-    context.on("weberror", (error) => complaints.push(String(error.error().stack)));
-    // At an address of the demo's own origin, where its API is.
-    const address = `${addressOf("demo")}${name}`;
-    const served = { [address]: ["text/html", html], [`${address}.js`]: ["text/javascript; charset=utf-8", script] };
-    for (const [url, [contentType, body]] of Object.entries(served)) {
-      await context.route(url, (route) => route.fulfill({ contentType, body }));
-    }
-    try {
-      const page = await context.newPage();
-      await page.goto(address);
-      await converse(page);
-      if (name === "assistant-ui") await writeOn(page);
-      assert.deepEqual(complaints, [], "the browser complained");
-    } catch (error) {
-      throw new Error(`The browser said: ${complaints.join("\n") || "nothing"}`, { cause: error });
-    } finally {
-      await context.close();
-    }
-  });
+  }
 }
 
-async function converse(page: Page): Promise<void> {
+/** Opens the page at an address of the demo's own origin, where its API is. `served`: by the end of the address. */
+async function visit(
+  name: string,
+  served: Record<string, [contentType: string, body: string]>,
+  body: (page: Page) => Promise<void>,
+): Promise<void> {
+  const context = await browser.newContext();
+  context.setDefaultTimeout(TIMEOUT_MS);
+  const complaints: string[] = [];
+  context.on("console", (message) => {
+    if (["error", "warning"].includes(message.type())) complaints.push(message.text());
+  });
+  context.on("weberror", (error) => complaints.push(String(error.error().stack)));
+  const address = `${addressOf("demo")}${name}`;
+  for (const [end, [contentType, body]] of Object.entries(served)) {
+    await context.route(address + end, (route) => route.fulfill({ contentType, body }));
+  }
+  try {
+    const page = await context.newPage();
+    await page.goto(address);
+    await body(page);
+    assert.deepEqual(complaints, [], "the browser complained");
+  } catch (error) {
+    throw new Error(`The browser said: ${complaints.join("\n") || "nothing"}`, { cause: error });
+  } finally {
+    await context.close();
+  }
+}
+
+/** With the two lines that the pages name. */
+function live(code: string): string {
+  const [start, rest] = code.split('transport: new DefaultChatTransport({ api: "/api/chat" }),');
+  assert.ok(start && rest);
+  return `import { bindChat, LiveChatTransport } from "adk-stream-client";
+    const transport = new LiveChatTransport({ url: "/api/chat/live" });
+    ${start} transport, ${rest}
+    bindChat(chat, transport);`;
+}
+
+async function converse(page: Page, way: string): Promise<void> {
   const posts: string[] = [];
   page.on("request", (request) => {
     if (request.method() === "POST") posts.push(new URL(request.url()).pathname.replace(/^\/api\/chat\/?[^/]*/, ""));
@@ -70,7 +102,8 @@ async function converse(page: Page): Promise<void> {
   await say(page, "Change BGM to track 2");
   await shows(page, /^assistant: .*The background music is now track 2/);
   assert.equal(await page.title(), "Track 2");
-  assert.deepEqual(posts, ["", "", "", "", "", ""], "each turn is posted, and each answer once");
+  const expected = way === "HTTP" ? ["", "", "", "", "", ""] : [];
+  assert.deepEqual(posts, expected, "each turn is posted, and each answer once");
 
   await say(page, "Send 70 dollars to Jiro");
   await page.getByRole("button", { name: "Approve" }).waitFor();
