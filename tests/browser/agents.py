@@ -184,7 +184,7 @@ def parrot() -> LlmAgent:
         FunctionTool(book_seat),
         FunctionTool(order),
         FunctionTool(keep),
-        client_tool(measure_room),
+        client_tool(measure_room, approve=lambda wall: wall == "attic"),
         request_input,
     ]
     librarian = LlmAgent(name="librarian", description="Knows books.", model=Librarian())

@@ -20,7 +20,8 @@ for (const mode of MODES) {
     await form.getByRole("button", { name: "Answer" }).click();
     await chat.shows('I was told: {"metres": 4.5, "material": "wood"}');
     await chat.isIdle();
-    await chat.say("measure south");
+    await chat.say("measure attic"); // which a person has to approve first
+    await chat.accept("attic");
     await chat.button("Decline").click();
     await chat.shows(/I was told: .*declined to answer/);
   });
