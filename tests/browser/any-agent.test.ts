@@ -43,14 +43,16 @@ visit("approvals by keys right after sending, before the card is there", {}, asy
   await chat.shows(/The new balance is 950 USD/);
 });
 
-visit("a model without live mode says so, and a chat takes over", { agent: "librarian", mode: "Live" }, async ({ chat }) => {
-  await chat.say("Hello");
-  await chat.page.getByRole("alert").getByText(/has no live mode/).first().waitFor();
-  assert.equal(await chat.button("Retry").count(), 0);
-  await chat.switchTo("Chat");
-  await chat.button("Retry").click();
-  await chat.shows("The librarian speaks.");
-});
+for (const agent of ["librarian", "chat-only"] as const) {
+  visit(`a model without live mode says so, and a chat takes over: ${agent}`, { agent, mode: "Live" }, async ({ chat }) => {
+    await chat.say("Hello");
+    await chat.log.getByRole("alert").getByText(/has no live mode/).waitFor();
+    await chat.button("Retry").waitFor({ state: "detached" });
+    await chat.switchTo("Chat");
+    await chat.button("Retry").click();
+    await chat.shows("The librarian speaks.");
+  });
+}
 
 for (const mode of MODES) {
   visit(`a new chat asks for nothing that is not there, ${mode}`, {}, async ({ chat, context }) => {
