@@ -1,6 +1,7 @@
 /** The page with an agent that it knows nothing about. */
 import assert from "node:assert/strict";
 import { readFile } from "node:fs/promises";
+import { join } from "node:path";
 import { axeViolations } from "./axe.ts";
 import { MODES, visit } from "./harness.ts";
 
@@ -101,6 +102,17 @@ visit("state, artifacts and the trace of a turn are in the inspector", { agent: 
   await inspector.getByText(/"milk",\s+"bread"/).waitFor();
 });
 
+visit("Escape closes the menu of exports, and does not stop the answer", {}, async ({ chat }) => {
+  await chat.say("tell me a long story");
+  await chat.shows(/On the first day/);
+  await chat.button("Export").click();
+  await chat.page.keyboard.press("Escape");
+  await chat.button("Save as JSON").waitFor({ state: "hidden" });
+  await chat.isAnswering();
+  await chat.page.keyboard.press("Escape");
+  await chat.isIdle();
+});
+
 visit("a conversation is exported as Markdown and as JSON", {}, async ({ chat }) => {
   const { page } = chat;
   assert.ok(await chat.button("Export").isDisabled());
@@ -110,7 +122,10 @@ visit("a conversation is exported as Markdown and as JSON", {}, async ({ chat })
   await chat.isIdle();
   const save = async (format: string) => {
     await chat.button("Export").click();
-    if (format === "JSON") assert.deepEqual(await axeViolations(page), []);
+    if (format === "JSON") {
+      assert.deepEqual(await axeViolations(page), []);
+      await page.screenshot({ path: join(import.meta.dirname, "screenshots", "export.png") });
+    }
     const [download] = await Promise.all([page.waitForEvent("download"), chat.button(`Save as ${format}`).click()]);
     return { name: download.suggestedFilename(), text: await readFile(await download.path(), "utf8") };
   };
