@@ -3,7 +3,8 @@
 /hurry/     the demo, with two seconds for a decision
 /treasury/  transfers that `max` and then `eva` decide, and may change
 /parrot/    an agent that says and does what it is told, so that a test has every kind of part on the page
-/librarian/ an agent whose model has no live mode
+/librarian/ an agent whose model has no live mode, which ADK knows
+/chat-only/ an agent whose model has no live mode, which its service says when it is dialled, as Gemini's does
 """
 
 import base64
@@ -17,9 +18,11 @@ import uvicorn
 from fastapi.openapi.models import OAuth2, OAuthFlowAuthorizationCode, OAuthFlows
 from google.adk.agents import LlmAgent
 from google.adk.auth import AuthConfig, AuthCredential, AuthCredentialTypes, OAuth2Auth
+from google.adk.models.base_llm_connection import BaseLlmConnection
 from google.adk.models.llm_request import LlmRequest
 from google.adk.tools import FunctionTool, ToolContext
 from google.adk.tools._request_input_tool import request_input
+from google.genai import errors as genai_errors
 from google.genai import types
 from pydantic import BaseModel, Field, PrivateAttr
 from starlette.applications import Starlette
@@ -177,6 +180,13 @@ class Librarian(ScriptedModel):
         return "The librarian speaks."
 
 
+class ChatOnly(Librarian):
+    @asynccontextmanager
+    async def connect(self, llm_request: LlmRequest) -> AsyncGenerator[BaseLlmConnection]:
+        raise genai_errors.APIError(1008, {"error": {"message": "m is not supported for bidiGenerateContent."}})
+        yield
+
+
 def parrot() -> LlmAgent:
     tools = [
         FunctionTool(process_payment, require_confirmation=True),
@@ -184,7 +194,7 @@ def parrot() -> LlmAgent:
         FunctionTool(book_seat),
         FunctionTool(order),
         FunctionTool(keep),
-        client_tool(measure_room),
+        client_tool(measure_room, approve=lambda wall: wall == "attic"),
         request_input,
     ]
     librarian = LlmAgent(name="librarian", description="Knows books.", model=Librarian())
@@ -207,6 +217,7 @@ def build() -> Starlette:
         "hurry": hurried_demo(identity),
         "parrot": parrots_bridge(identity),
         "librarian": ChatBridge(LlmAgent(name="librarian", model=Librarian()), user_id=identity),
+        "chat-only": ChatBridge(LlmAgent(name="librarian", model=ChatOnly()), user_id=identity),
         "treasury": treasury(identity),
     }
     roots = {"hurry": build_app(OfflineModel()).root_agent, "parrot": parrot()}

@@ -1,6 +1,7 @@
 /** The page with an agent that it knows nothing about. */
 import assert from "node:assert/strict";
 import { readFile } from "node:fs/promises";
+import { join } from "node:path";
 import { axeViolations } from "./axe.ts";
 import { MODES, visit } from "./harness.ts";
 
@@ -20,7 +21,8 @@ for (const mode of MODES) {
     await form.getByRole("button", { name: "Answer" }).click();
     await chat.shows('I was told: {"metres": 4.5, "material": "wood"}');
     await chat.isIdle();
-    await chat.say("measure south");
+    await chat.say("measure attic"); // which a person has to approve first
+    await chat.accept("attic");
     await chat.button("Decline").click();
     await chat.shows(/I was told: .*declined to answer/);
   });
@@ -42,14 +44,16 @@ visit("approvals by keys right after sending, before the card is there", {}, asy
   await chat.shows(/The new balance is 950 USD/);
 });
 
-visit("a model without live mode says so, and a chat takes over", { agent: "librarian", mode: "Live" }, async ({ chat }) => {
-  await chat.say("Hello");
-  await chat.page.getByRole("alert").getByText(/has no live mode/).first().waitFor();
-  assert.equal(await chat.button("Retry").count(), 0);
-  await chat.switchTo("Chat");
-  await chat.button("Retry").click();
-  await chat.shows("The librarian speaks.");
-});
+for (const agent of ["librarian", "chat-only"] as const) {
+  visit(`a model without live mode says so, and a chat takes over: ${agent}`, { agent, mode: "Live" }, async ({ chat }) => {
+    await chat.say("Hello");
+    await chat.log.getByRole("alert").getByText(/has no live mode/).waitFor();
+    await chat.button("Retry").waitFor({ state: "detached" });
+    await chat.switchTo("Chat");
+    await chat.button("Retry").click();
+    await chat.shows("The librarian speaks.");
+  });
+}
 
 for (const mode of MODES) {
   visit(`a new chat asks for nothing that is not there, ${mode}`, {}, async ({ chat, context }) => {
@@ -98,6 +102,17 @@ visit("state, artifacts and the trace of a turn are in the inspector", { agent: 
   await inspector.getByText(/"milk",\s+"bread"/).waitFor();
 });
 
+visit("Escape closes the menu of exports, and does not stop the answer", {}, async ({ chat }) => {
+  await chat.say("tell me a long story");
+  await chat.shows(/On the first day/);
+  await chat.button("Export").click();
+  await chat.page.keyboard.press("Escape");
+  await chat.button("Save as JSON").waitFor({ state: "hidden" });
+  await chat.isAnswering();
+  await chat.page.keyboard.press("Escape");
+  await chat.isIdle();
+});
+
 visit("a conversation is exported as Markdown and as JSON", {}, async ({ chat }) => {
   const { page } = chat;
   assert.ok(await chat.button("Export").isDisabled());
@@ -107,7 +122,10 @@ visit("a conversation is exported as Markdown and as JSON", {}, async ({ chat })
   await chat.isIdle();
   const save = async (format: string) => {
     await chat.button("Export").click();
-    if (format === "JSON") assert.deepEqual(await axeViolations(page), []);
+    if (format === "JSON") {
+      assert.deepEqual(await axeViolations(page), []);
+      await page.screenshot({ path: join(import.meta.dirname, "screenshots", "export.png") });
+    }
     const [download] = await Promise.all([page.waitForEvent("download"), chat.button(`Save as ${format}`).click()]);
     return { name: download.suggestedFilename(), text: await readFile(await download.path(), "utf8") };
   };

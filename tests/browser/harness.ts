@@ -12,7 +12,7 @@ export type Mode = "Chat" | "Live";
 export const MODES: Mode[] = ["Chat", "Live"];
 
 /** The demo, or an agent of `agents.py`. */
-type Agent = "demo" | "hurry" | "librarian" | "parrot" | "several" | "treasury";
+type Agent = "chat-only" | "demo" | "hurry" | "librarian" | "parrot" | "several" | "treasury";
 
 export interface Setting extends BrowserContextOptions {
   agent?: Agent;

@@ -1,6 +1,6 @@
 /** Saves the conversation as a file. */
 import { Download } from "lucide-react";
-import { useRef } from "react";
+import { type MouseEvent, useRef } from "react";
 import type { Exported, Format } from "./export.ts";
 
 const FORMATS: [Format, string][] = [
@@ -10,6 +10,11 @@ const FORMATS: [Format, string][] = [
 
 export function ExportMenu(props: Exported) {
   const menu = useRef<HTMLDivElement>(null);
+  /** Below its button: not all browsers can say that in CSS. */
+  const place = ({ currentTarget }: MouseEvent<HTMLElement>) => {
+    const { bottom, right } = currentTarget.getBoundingClientRect();
+    Object.assign(menu.current!.style, { top: `${bottom + 4}px`, right: `${innerWidth - right}px` });
+  };
   const save = async (format: Format) => {
     menu.current?.hidePopover();
     const { exportConversation } = await import("./export.ts");
@@ -22,6 +27,7 @@ export function ExportMenu(props: Exported) {
         aria-label="Export"
         title="Export this chat"
         popoverTarget="export"
+        onClick={place}
         disabled={props.messages.length === 0}
         className="shrink-0 rounded-lg p-2 text-ink-2 hover:bg-paper-2 hover:text-ink disabled:opacity-40"
       >
@@ -34,7 +40,7 @@ export function ExportMenu(props: Exported) {
         popover="auto"
         role="group"
         aria-label="Export as"
-        className="fixed inset-auto top-13 right-4 m-0 rounded-lg border border-line-strong bg-card p-1 text-ink shadow"
+        className="fixed inset-auto m-0 rounded-lg border border-line-strong bg-card p-1 text-ink shadow"
       >
         {FORMATS.map(([format, name]) => (
           <button

@@ -155,7 +155,7 @@ export function Workspace({ api, log, open, mode, agent, isInspecting, onInspect
         hasRoom={hasRoom}
         isOpen={isInspecting}
         onClose={() => onInspect(false)}
-        width="w-96"
+        width="w-[26rem]"
         className="bg-card"
       >
         <Suspense>

@@ -146,10 +146,12 @@ export function codeOf(error: Error | undefined): string | undefined {
   return typeof code === "string" ? code : undefined;
 }
 
+export const NO_LIVE_MODE = "no-live-mode";
+
 /** Whether the same request may succeed when it is sent again. What a live session cannot do, a chat may. */
 export function mayRetry(error: Error | undefined, mode: Mode): boolean {
   const code = codeOf(error);
-  return code !== DOES_NOT_FIT && !(code === "no-live-mode" && mode === "live");
+  return code !== DOES_NOT_FIT && !(code === NO_LIVE_MODE && mode === "live");
 }
 
 /** The output of a browser tool, or the answer to a form. The call is still open. */

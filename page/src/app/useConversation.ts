@@ -9,6 +9,7 @@ import { createChat, isBusy } from "./chat.ts";
 import { useAnswers } from "./useAnswers.ts";
 import { useAskAgain } from "./useAskAgain.ts";
 import { useLiveBinding } from "./useLiveBinding.ts";
+import { useNoLiveMode } from "./useLiveProblem.ts";
 import { useMissedWords, useOpenCallsWatch, useOthersWatch, useRecord } from "./useRecord.ts";
 import { useResumedAnswer } from "./useResumedAnswer.ts";
 import { useStop } from "./useStop.ts";
@@ -65,6 +66,7 @@ export function useConversation({ api, log, id, history, mode, onTurn }: Convers
   const stop = useStop({ api, chat, transport, lookAtRecord });
 
   const error = shown.error === undefined ? undefined : readableError(shown.error);
-  const isRetryable = mayRetry(shown.error, mode);
+  const hasNoLiveMode = useNoLiveMode(transport.live);
+  const isRetryable = mayRetry(shown.error, mode) && !(hasNoLiveMode && mode === "live");
   return { chat: shown, error, isRetryable, isBusy: isBusy(shown), transport, reconnect, stop, ...answers, ...askAgain };
 }

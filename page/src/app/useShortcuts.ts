@@ -21,7 +21,7 @@ export function useShortcuts(shortcuts: Shortcuts): void {
       if ((event.ctrlKey || event.metaKey) && !event.altKey && !event.shiftKey && event.key.toLowerCase() === "i") {
         event.preventDefault();
         onInspect();
-      } else if (document.querySelector("dialog[open]") !== null) {
+      } else if (document.querySelector("dialog[open], :popover-open") !== null) {
         return;
       } else if (event.key === "Escape" && onStop !== undefined && !isElsewhere) {
         event.preventDefault();

@@ -37,7 +37,7 @@ export function TraceView({ messages, entries, picked, onPick }: TraceViewProps)
         <Figure name="tokens out" value={usage.outputTokens?.toLocaleString("en") ?? "–"} />
       </dl>
       {model !== undefined && (
-        <p className="border-b border-line px-3 py-2 text-sm text-ink-2">
+        <p className="flex items-baseline gap-2 border-b border-line px-3 py-2 text-sm text-ink-2">
           Model <span className="font-mono text-xs text-ink">{model}</span>
         </p>
       )}
