@@ -59,7 +59,7 @@ class ChunkLog:
     def since(self, cursor: int, max_bytes: int) -> list[bytes]:
         """The chunks after the cursor: as many as fit into `max_bytes`, but at least one."""
         if self.size_bytes <= max_bytes:
-            return self._chunks[cursor:]
+            return self._chunks.since(cursor)
         taken = 0
         for end in range(cursor, len(self._chunks)):
             taken += len(self._chunks[end])

@@ -27,6 +27,8 @@ def test_every_place_and_every_slice_is_that_of_a_list(count: int, together: int
         assert chunks[start:stop] == CHUNKS[:count][start:stop]
         assert chunks[start:] == CHUNKS[:count][start:]
         assert chunks[:stop] == CHUNKS[:count][:stop]
+    for place in range(count + 1):
+        assert chunks.since(place) == CHUNKS[:count][place:]
     for place in range(-count, count):
         assert chunks[place] == CHUNKS[:count][place]
 

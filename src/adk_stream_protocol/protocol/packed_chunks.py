@@ -26,6 +26,11 @@ class PackedChunks(Sequence[bytes]):
     def __len__(self) -> int:
         return len(self._blocks) * _BLOCK + len(self._newest)
 
+    def since(self, start: int) -> list[bytes]:
+        """What readers ask for all the time, mostly for the newest."""
+        newest = start - len(self._blocks) * _BLOCK
+        return self._newest[newest:] if newest >= 0 else self[start:]
+
     @overload
     def __getitem__(self, place: int) -> bytes: ...
     @overload

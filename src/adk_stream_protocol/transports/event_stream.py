@@ -106,7 +106,7 @@ class EventStreamResponse(Response):
                     return
             if reader.has_more:
                 await asyncio.sleep(0)  # if the server has room, `send` lets no other task run
-            elif not events:
+            elif not reader.is_at_end and not gone.done():
                 await self._wait(send, waker, timer)
 
 
