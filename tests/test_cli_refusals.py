@@ -189,7 +189,7 @@ def test_the_help_names_the_defaults(command: str, capsys: pytest.CaptureFixture
     with pytest.raises(SystemExit, match="0"):
         cli.main([command, "--help"])
     text = " ".join(capsys.readouterr().out.split())
-    assert "--port PORT (default: 8000)" in text
+    assert "the port to listen on (default: 8000)" in text
     if command != "replay":
         assert "(default: 127.0.0.1)" in text
-        assert "(default: memory, which is lost at the end)" in text
+        assert "(default: memory; they are lost when the server ends)" in text

@@ -280,7 +280,7 @@ class ChatService:
         return await self._store.audit(self._key(user, chat_id))
 
     async def find_audit(self, wanted: AuditFilter) -> Sequence[AuditEntry]:
-        """Of this application, whatever else is wanted."""
+        """Only entries of this application, even if `wanted` names another one."""
         return await self._store.audit(wanted._replace(app_name=self._chats.runner.app_name))
 
     # -- the inbox ----------------------------------------------------------------------------------------------------

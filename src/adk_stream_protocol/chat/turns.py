@@ -123,7 +123,7 @@ class ChatTurns:
         if past is None:
             if not turn.parts:
                 raise NotFound
-            return None  # the message never arrived, or its chat was deleted: it is as good as new
+            return None  # the message never arrived, or its chat was deleted: it is taken as a new message
         if not past.is_alone:
             raise MalformedRequest("What was said in a live session cannot be taken back.")
         if not await chat.rewind_before(past.invocation_id):

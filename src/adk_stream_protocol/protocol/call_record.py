@@ -197,7 +197,7 @@ def decide(
     if seat == "none":
         raise NotAllowed("decided by somebody else")
     if record.is_decided or seat == "past":
-        return record  # whatever it is about: one who repeats an edit was shown what it has replaced
+        return record  # whatever the digest: a repeated edit still has the digest of what it has replaced
     if digest is not None and digest != record.shown_digest:
         raise DigestMismatch("another digest")
     said: dict[str, Any] = {"approved": approved, "decided_at": now, "decided_by": by, "reason": reason}

@@ -37,7 +37,7 @@ class Why(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Timer:
-    """Each start makes a new one: whoever fires late is not the one that is set."""
+    """Each start makes a new one, with a new serial. So a timer that fires late is known, and ignored."""
 
     name: str
     message: str

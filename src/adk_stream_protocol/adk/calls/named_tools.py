@@ -62,7 +62,7 @@ class NamedTools:
 
 
 def _nodes_below(root: Any) -> Iterator[BaseNode]:
-    """Those inside of agents that are tools, too."""
+    """All nodes of the tree, and those inside of agents that run as tools."""
     seen: set[int] = set()
     roots = [root]
     while roots:

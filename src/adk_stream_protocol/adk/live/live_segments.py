@@ -319,7 +319,7 @@ class LiveSegments:
     # -- effects: what is stored --------------------------------------------------------------------------------------
 
     async def _deliver(self, message: LiveMessage, call: CallKey) -> None:
-        """The result of a call that ADK has given out of its hands: it neither waits for it nor stores it."""
+        """The result of a call that ADK no longer manages: ADK neither waits for it nor stores it."""
         part = response_part(self.records[call])
         event = answer_event(self._made_by[call], [part], message.ids())
         await self._append(call, event)

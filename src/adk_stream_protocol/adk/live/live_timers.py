@@ -14,7 +14,7 @@ class LiveTimers:
         self._started: dict[str, asyncio.TimerHandle] = {}
 
     def start(self, timer: Timer, seconds: float) -> None:
-        """In place of the one that its message had."""
+        """Replaces the timer that its message had."""
         self.cancel(timer.message)
         self._started[timer.message] = asyncio.get_running_loop().call_later(seconds, self._feed, TimerFired(timer))
 

@@ -1,7 +1,7 @@
 """The user's words that the model has not answered, and which of them a resumed conversation lacks.
 
 A resumption handle stands for the conversation up to the moment at which the service issued it. What was sent later is
-lost with the connection. No clock and no connection here: whoever reads and sends says so.
+lost with the connection. There is no clock and no connection here: the caller reports what was sent and received.
 """
 
 from dataclasses import dataclass

@@ -1,7 +1,7 @@
 """Words that came in pieces, and whose whole has not come yet.
 
 A model's connection sends words as they are said, and all of them again when the turn ends. ADK stores only the whole,
-and so does whoever shows the conversation later. When a connection is lost, nobody else gives the whole.
+and the history shows what is stored. When a connection is lost, the whole never comes, so it is made here.
 
 Gemini 3 calls tools in mid-turn, and ADK gives what was said aloud before a call only with the rest, after the call.
 The user has heard it before: so the session gets it before, too.

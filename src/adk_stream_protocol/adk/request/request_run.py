@@ -125,7 +125,8 @@ class RequestRun:
         return bool(calls & self._waits.unshown) or (calls <= self.answered and not self.last_log.is_closed)
 
     def has_shown(self, calls: frozenset[CallKey]) -> bool:
-        """Others it shows soon, when it ends, and whoever comes then looks into the session."""
+        """Whether it has shown these calls to its readers. Calls that it has not shown come with its end; after that
+        they are in the session."""
         return calls <= self._waits.shown
 
     async def continue_message(self, answered: AnsweredCalls) -> ChunkLog | None:

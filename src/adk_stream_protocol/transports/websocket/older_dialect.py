@@ -171,7 +171,7 @@ class OlderRequests(SocketRequests):
     # -- what nobody here asked for -----------------------------------------------------------------------------------
 
     def _turn(self, chat_id: str, message_id: str) -> None:
-        """Answered elsewhere, or expired. Of other messages the client hears with the history."""
+        """A call of this message was answered elsewhere, or has expired. Other messages are left to the history."""
         if message_id == self._older.stream.message_id:
             self._carry_on(chat_id, message_id)
         else:
