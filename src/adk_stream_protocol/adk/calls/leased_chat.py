@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 import msgspec
-from google.adk.sessions import Session
+from google.adk.sessions import BaseSessionService, Session
 from google.adk.tools import ToolContext
 
 from ...protocol.call_record import CallKey, CallRecord, ChatKey, State
@@ -34,7 +34,7 @@ class LeasedChat:
     | About | Attributes |
     |---|---|
     | the lease, and what the store has | `lease`, `records`, `now`, `delivered` |
-    | the run | `prepared`, `sdk_version`, `message_id`, `observer`, `live_observer`, `begun` |
+    | the run | `prepared`, `sdk_version`, `message_id`, `observer`, `live_observer`, `begun`, `sessions`, `given` |
     | what is called | `on_user_message`, `on_asked` |
     | calls and questions | `call_ids`, `unasked`, `questions`, `withdrawn`, `unplaced` |
     | tools that run | `at_work`, `held`, `unstored`, `_changed` |
@@ -61,6 +61,10 @@ class LeasedChat:
     """The run in which calls may wait inside ADK."""
     live_observer: LiveObserver | None = None
     """The live run that the gate notifies. None in request mode."""
+    sessions: BaseSessionService | None = None
+    """Where the chat's session is."""
+    given: dict[CallKey, dict[str, str]] = field(default_factory=dict[CallKey, dict[str, str]])
+    """What the application has given for requests that wait inside this run. It is recorded nowhere."""
     on_user_message: Callable[[Session], Awaitable[None]] = _ignore_user_message
     """Called with ADK's session before ADK stores the user's message in it."""
     on_asked: Callable[[CallRecord], None] = announce_nothing
