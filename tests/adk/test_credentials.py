@@ -146,5 +146,10 @@ def test_what_waits_inside_a_run_is_recorded_with_what_the_page_needs() -> None:
             "exchangedAuthCredential": {"oauth2": {"authUri": "https://id.example/?state=s1"}},
         },
     }
-    key = AuthConfig(auth_scheme=OAuth2(flows=OAuthFlows()), credential_key="k")
-    assert shown_request("c1", key)["state"] is None
+    for given in (None, AuthCredential(auth_type=AuthCredentialTypes.API_KEY)):
+        key = AuthConfig(auth_scheme=OAuth2(flows=OAuthFlows()), exchanged_auth_credential=given, credential_key="k")
+        assert shown_request("c1", key) | {"authConfig": None} == {
+            "state": None,
+            "functionCallId": "c1",
+            "authConfig": None,
+        }

@@ -9,7 +9,7 @@ import hmac
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
-from google.adk.auth import AuthConfig
+from google.adk.auth import AuthConfig, OAuth2Auth
 from google.adk.events import Event
 from google.genai import types
 
@@ -38,13 +38,13 @@ def credential_request(chat: ChatKey, call: types.FunctionCall, event: Event) ->
 
 def shown_request(call_id: str, config: AuthConfig) -> dict[str, Any]:
     """The arguments of a request that waits inside a run, as they are recorded: what the page needs."""
-    plain = config.model_dump(mode="json", exclude_none=True, by_alias=True)
-    oauth2 = _oauth2({"authConfig": plain})
-    shown = {"exchangedAuthCredential": {"oauth2": {"authUri": oauth2.get("authUri")}}}
+    credential = config.exchanged_auth_credential
+    oauth2 = (credential.oauth2 if credential is not None else None) or OAuth2Auth()
+    shown = {"exchangedAuthCredential": {"oauth2": {"authUri": oauth2.auth_uri}}}
     return {
-        "state": oauth2.get("state"),
+        "state": oauth2.state,
         "functionCallId": call_id,
-        "authConfig": {"credentialKey": plain.get("credentialKey"), **shown},
+        "authConfig": {"credentialKey": config.credential_key, **shown},
     }
 
 
