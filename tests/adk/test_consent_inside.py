@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 from google.adk.agents import LlmAgent
 from google.adk.sessions import InMemorySessionService
-from google.adk.tools import AgentTool, FunctionTool
+from google.adk.tools import AgentTool, FunctionTool, ToolContext
 
-from adk_stream_protocol import ApprovalPolicy, ChatBridge, NotFound
+from adk_stream_protocol import ApprovalPolicy, ChatBridge, Limits, NotFound
 from adk_stream_protocol.store.memory import MemoryStore
 from adk_stream_protocol.testing import Answer, ScriptedModel, call
 from chat.test_completions import is_told, parts
@@ -169,3 +169,44 @@ async def test_a_page_cannot_answer_what_waits_inside(provider: Provider) -> Non
         at.messages[-1]["parts"].append(claimed)
         assert (await at.answer()).status == 404
         assert calendar.tokens == []
+
+
+@pytest.mark.virtual_time
+@pytest.mark.parametrize("is_live", [False, True], ids=["request", "live"])
+async def test_a_server_that_goes_does_not_wait_for_consent(provider: Provider, is_live: bool) -> None:
+    calendar = Calendar(provider.config())
+    on_page: Any = live_page if is_live else page
+    async with on_page(READ, tools=(gated(calendar),), limits=Limits(drain_s=1000)) as at:
+        await approved(at)
+        began = asyncio.get_running_loop().time()
+        await at.chat.bridge.drain()
+        assert asyncio.get_running_loop().time() - began < 100
+        trail = await at.chat.bridge.audit("ann", "c1")
+        assert states_of(trail, "read_calendar")[-1] in ("done", "failed", "outcome-unknown")
+        assert calendar.tokens == []
+
+
+@pytest.mark.parametrize("is_live", [False, True], ids=["request", "live"])
+async def test_a_tool_that_fails_after_the_consent_is_recorded_so_and_tells_no_token(
+    provider: Provider, is_live: bool, caplog: pytest.LogCaptureFixture
+) -> None:
+    calendar = Calendar(provider.config())
+
+    async def read_calendar(tool_context: ToolContext) -> dict[str, str]:
+        """Needs consent."""
+        result = await calendar.read_calendar(tool_context)
+        if calendar.tokens:
+            raise ValueError(calendar.tokens[0])
+        return result
+
+    on_page: Any = live_page if is_live else page
+    tool = FunctionTool(read_calendar, require_confirmation=True)
+    async with on_page(READ, "It failed.", tools=(tool,)) as at:
+        asked = await approved(at)
+        await at.chat.bridge.complete_auth("ann", callback_of(asked))
+        messages = await is_told(at, "It failed.")
+        assert parts(messages, "read_calendar")[0]["errorText"] == "The tool read_calendar failed."
+        trail = await at.chat.bridge.audit("ann", "c1")
+        assert states_of(trail, "read_calendar")[-1] == "failed"
+        ours = [found.getMessage() for found in caplog.records if found.name.startswith("adk_stream")]
+        assert CANARY not in repr((messages, trail, ours))

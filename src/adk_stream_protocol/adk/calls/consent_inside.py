@@ -18,6 +18,7 @@ from ...errors import NotFound
 from ...protocol.call_record import CallKey, ChatKey
 from ..event_parts import CREDENTIAL
 from .credentials import GRANTED, answer_of_consent, answer_of_key, shown_request
+from .gate_steps import record_failure, text_of_failure
 from .gated_call import GatedCall, new_approval_id
 from .live_observer import NestedCall
 from .outcomes import ended_response
@@ -43,17 +44,32 @@ async def run_after_consent(call: GatedCall, arguments: dict[str, Any], tool_con
     result: Any = None
     while asks_for_consent(call, tool_context):
         config = tool_context.actions.requested_auth_configs.pop(call.key.call_id)
-        given = await _ask(call, config, tool_context.agent_name)
+        given = await _wait(call, config, tool_context.agent_name)
         if "error" in given:
             return given
-        await store_auth_response(
-            requested=config,
-            response=_answer(config, given),
-            state=tool_context.session.state,  # pyright: ignore[reportArgumentType] -- as ADK does
-            interrupt_id="",
-        )
-        result = await call.tool.run_async(args=arguments, tool_context=tool_context)
+        try:
+            await store_auth_response(
+                requested=config,
+                response=_answer(config, given),
+                state=tool_context.session.state,  # pyright: ignore[reportArgumentType] -- as ADK does
+                interrupt_id="",
+            )
+            result = await call.tool.run_async(args=arguments, tool_context=tool_context)
+        except BaseException as error:  # recorded as if ADK had run the tool
+            await record_failure(call, error)
+            if not isinstance(error, Exception):
+                raise
+            return {"error": text_of_failure(call.tool)}
     return result
+
+
+async def _wait(call: GatedCall, config: AuthConfig, agent: str) -> Given:
+    try:
+        return await _ask(call, config, agent)
+    except BaseException:
+        if call.is_started:  # it has returned, and was not run again
+            await call.fail(_NO_CONSENT, {})
+        raise
 
 
 async def _ask(call: GatedCall, config: AuthConfig, agent: str) -> Given:

@@ -37,7 +37,7 @@ class LeasedChat:
     | the run | `prepared`, `sdk_version`, `message_id`, `observer`, `live_observer`, `begun`, `sessions`, `given` |
     | what is called | `on_user_message`, `on_asked` |
     | calls and questions | `call_ids`, `unasked`, `questions`, `withdrawn`, `unplaced` |
-    | tools that run | `at_work`, `held`, `unstored`, `_changed` |
+    | tools that run | `at_work`, `waiting`, `unstored`, `_changed` |
     | how the run ends | `begins_nothing`, `is_lost`, `leaves_calls` |
     """
 
@@ -86,8 +86,8 @@ class LeasedChat:
 
     at_work: set[CallKey] = field(default_factory=set[CallKey])
     """Tools that have begun, and have not ended."""
-    held: frozenset[CallKey] = frozenset()
-    """Those of them that do nothing but wait for the answer to a call that is made in them."""
+    waiting: dict[CallKey, frozenset[CallKey]] = field(default_factory=dict[CallKey, frozenset[CallKey]])
+    """Calls that wait inside ADK for their answers, each with all calls that cannot end before it."""
     unstored: set[CallKey] = field(default_factory=set[CallKey])
     """Tools that have begun, and whose results are not in the session yet."""
     _changed: asyncio.Event = field(default_factory=asyncio.Event)
@@ -103,6 +103,15 @@ class LeasedChat:
     @property
     def key(self) -> ChatKey:
         return self.lease.chat
+
+    @property
+    def held(self) -> frozenset[CallKey]:
+        """Tools that do nothing but wait for the answer to a call that is made in them."""
+        return frozenset(self.waiting).union(*self.waiting.values())
+
+    def waits(self, call: CallKey, above: frozenset[CallKey]) -> None:
+        self.waiting[call] = above
+        self._changed.set()
 
     @property
     def turn(self) -> dict[str, Any]:
