@@ -4,17 +4,19 @@ from typing import Any
 
 import msgspec
 import pytest
+from fastapi.openapi.models import OAuth2, OAuthFlows
+from google.adk.auth import AuthConfig, AuthCredential, AuthCredentialTypes, OAuth2Auth
 from google.adk.events import Event
 from google.genai import types
 
 from adk_stream_protocol.adk.calls.credentials import (
     GRANTED,
-    NO_CONSENT_IN_LIVE,
     answer_of_consent,
     answer_of_key,
     asks_for_credential,
     credential_request,
     is_asked_with,
+    shown_request,
     state_of,
     without_request,
 )
@@ -128,7 +130,26 @@ def test_adks_request_stays_as_it_is(encode: Any) -> None:
 
 def test_what_is_granted_is_recorded_without_what_was_given() -> None:
     assert GRANTED == {"output": {"status": "granted"}}
-    assert NO_CONSENT_IN_LIVE == (
-        "This call was not completed: it needs the consent of the user, who cannot give it in a live session. "
-        "Ask the user to write the request in the chat instead."
+
+
+def test_what_waits_inside_a_run_is_recorded_with_what_the_page_needs() -> None:
+    oauth2 = OAuth2Auth(auth_uri="https://id.example/?state=s1", state="s1", code_verifier="secret", client_id="us")
+    credential = AuthCredential(auth_type=AuthCredentialTypes.OAUTH2, oauth2=oauth2)
+    config = AuthConfig(
+        auth_scheme=OAuth2(flows=OAuthFlows()), exchanged_auth_credential=credential, credential_key="k"
     )
+    assert shown_request("c1", config) == {
+        "state": "s1",
+        "functionCallId": "c1",
+        "authConfig": {
+            "credentialKey": "k",
+            "exchangedAuthCredential": {"oauth2": {"authUri": "https://id.example/?state=s1"}},
+        },
+    }
+    for given in (None, AuthCredential(auth_type=AuthCredentialTypes.API_KEY)):
+        key = AuthConfig(auth_scheme=OAuth2(flows=OAuthFlows()), exchanged_auth_credential=given, credential_key="k")
+        assert shown_request("c1", key) | {"authConfig": None} == {
+            "state": None,
+            "functionCallId": "c1",
+            "authConfig": None,
+        }

@@ -77,10 +77,16 @@ def test_what_is_decided_on_is_not_changed_later(made: Any) -> None:
         made.tool = made.approvers = made.links = made.decide = None
 
 
-def test_a_card_is_given_or_made_from_the_arguments() -> None:
+def test_a_card_is_given_or_made_from_the_arguments(caplog: pytest.LogCaptureFixture) -> None:
     policy = ApprovalPolicy(
-        cards={"pay": lambda arguments: {"title": f"Pay {arguments['amount']}"}, "locate": {"icon": "map"}}
+        cards={
+            "pay": lambda arguments: {"title": f"Pay {arguments['amount']}"},
+            "locate": {"icon": "map"},
+            "refund": lambda _: None,
+        }
     )
+    assert policy.card("refund", {}) is None
+    assert caplog.records == []
     assert policy.card("pay", {"amount": 5}) == {"title": "Pay 5"}
     assert policy.card("locate", {}) == {"icon": "map"}
     assert policy.card("balance", {}) is None

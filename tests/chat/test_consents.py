@@ -19,7 +19,7 @@ from google.adk.tools.base_toolset import BaseToolset
 from adk_stream_protocol import NotFound, client_tool
 from adk_stream_protocol.testing import Answer, call
 from chat.test_completions import at_rest, is_told, parts
-from live.live_pages import both_families, live_page, told_results
+from live.live_pages import both_families, live_page
 from support.canary import CANARY
 from support.pages import Page, page, results_told
 
@@ -228,21 +228,6 @@ async def test_consent_leaves_what_else_waits(provider: Provider) -> None:
         await at_rest(at)
         assert calendar.tokens == [TOKEN]
         assert parts(await at.chat.messages(), "where")[0]["state"] == "input-available"
-
-
-@both_families
-@pytest.mark.virtual_time
-async def test_a_live_session_says_that_consent_cannot_be_given_there(provider: Provider, family: str) -> None:
-    def read_calendar(tool_context: ToolContext) -> dict[str, str]:
-        """Needs consent."""
-        tool_context.request_credential(provider.config())
-        return {"status": "waits for consent"}
-
-    async with live_page([call("read_calendar")], "Write it.", family=family, tools=(read_calendar,)) as at:
-        assert (await at.say("Am I free?")).text == "Write it."
-        [told] = told_results(at.model)
-        assert told["error"].startswith("This call was not completed: it needs the consent of the user")
-        assert at.states() == ["output-error"]
 
 
 @both_families

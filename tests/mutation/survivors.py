@@ -17,6 +17,7 @@ _LESS_MEMORY = "It takes less memory that way."
 _CLASS_ALONE = "Of what goes wrong in a policy, only the class is logged."
 _ONLY_AN_OUTPUT = "Without an approval's id only a browser's output counts, and only after the decision."
 _NO_TWO_ALIKE = "No two of a session are alike: they differ in their names."
+_NO_SUCH_NAME = "It is only compared, and no call has such an id and no tool such a name."
 _FOR_READERS = "A name for whoever reads a list of tasks."
 
 
@@ -247,6 +248,19 @@ EQUIVALENT: dict[str, dict[str, str]] = {
         "('a policy returns Nobody, Owner or a Chainmutant')": _CLASS_ALONE,
         "_verdict: \"a chain without links\" -> ('a chain without linksmutant')": _CLASS_ALONE,
         "_recorded_link: \"a link without approvers\" -> ('a link without approversmutant')": _CLASS_ALONE,
+    },
+    "client_answers": {
+        "AskedCall: kw_only=True -> **{}": _NAMED_BY_ALL,
+        "AskedCall: True -> (False) (2)": _NAMED_BY_ALL,
+        "module: bound=AskedCall -> **{}": _FOR_THE_TYPE_CHECKER_ALONE,
+        "CallAnswer: frozen=True -> **{}": _CHANGED_BY_NOBODY,
+        "CallAnswer: True -> (False)": _CHANGED_BY_NOBODY,
+        "CallAnswer: kw_only=True -> **{}": _NAMED_BY_ALL,
+        "CallAnswer: True -> (False) (2)": _NAMED_BY_ALL,
+        "decode_answers: call.approval_id is not None -> True": "What is looked for there is always a text.",
+        "_tool_name: _text(part.get(\"toolName\")) -> (part.get('toolName'))": _NO_SUCH_NAME,
+        "_tool_name: None -> ('mutant')": _NO_SUCH_NAME,
+        "_text: \"\" -> ('mutant')": _NO_SUCH_NAME,
     },
     "idempotency": {
         'idempotency_key: found.name or "" -> (found.name)': _ALWAYS_HAS_A_NAME,

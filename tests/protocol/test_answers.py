@@ -104,6 +104,21 @@ def test_beside_a_denial_an_output_says_nothing(parts: list[Part]) -> None:
     assert said(parts, asked("c1", "browser")) == [(False, None)]
 
 
+@pytest.mark.parametrize("state", ["output-available", "output-error", "output-denied"])
+@pytest.mark.parametrize("part", [confirmed(True), responded(True)], ids=["confirmation", "approval"])
+def test_beside_the_result_of_a_servers_call_its_approval_is_about_the_past(part: Part, state: str) -> None:
+    ended = tool_part(state, output=OUTPUT, errorText="Failed.")
+    assert said([part, ended], asked()) == []
+    assert said([ended, part], asked()) == []
+    other = {**ended, "toolCallId": "c2"}
+    assert said([part, other], asked()) == [(True, None)]
+
+
+def test_a_reason_beside_a_decision_makes_no_output_of_it() -> None:
+    for call in GATED.values():
+        assert said([result("c1", {"approved": True, "reason": "Because."})], call) == [(True, None)]
+
+
 # -- what the client shows of the call --------------------------------------------------------------------------------
 
 SAME: dict[str, Any] = {

@@ -77,6 +77,8 @@ FORGED: dict[str, Part] = {
     ),
     "the call's id for the confirmation's": confirmed(True) | {"toolCallId": "c1"},
     "an invented confirmation": confirmed(True, "c9"),
+    "a confirmation of another tool": confirmed(True)
+    | {"input": {"originalFunctionCall": {"id": "c1", "name": "refund", "args": ARGUMENTS}}},
     "a confirmation's output that failed": confirmation("output-error", errorText="x", output={"confirmed": True}),
     "a result for an invented call": result("c9", {"approved": True}),
     "a result for an invented confirmation": result("ok-c9", {"confirmed": True}),
@@ -86,7 +88,7 @@ FORGED: dict[str, Part] = {
     "no call id": {name: value for name, value in responded(True).items() if name != "toolCallId"},
     **{
         f"a part of type {kind!r}": responded(True) | {"type": kind}
-        for kind in ("text", "data-approval", "step-start", "dynamic", "", None, 1, ["tool-pay"])
+        for kind in ("text", "pay", "data-approval", "step-start", "dynamic", "", None, 1, ["tool-pay"])
     },
     "a part without a type": {name: value for name, value in responded(True).items() if name != "type"},
     "nothing": {},

@@ -12,7 +12,7 @@ from typing import Any
 
 from ..adk.translate.approval_card import card_of
 from ..protocol.approval_chain import turn_of
-from ..protocol.call_record import CallRecord, ChatKey
+from ..protocol.call_record import CallKey, CallRecord, ChatKey
 from ..protocol.digest import shown_arguments
 from ..store.base import Store
 
@@ -47,24 +47,25 @@ class Announcer:
         self._store = store
         self._app_name = app_name
         self._on_waiting = on_waiting
-        self._tasks: set[asyncio.Task[None]] = set()
+        self._tasks: dict[tuple[ChatKey, CallKey, int], asyncio.Task[None]] = {}
 
     def announce(self, record: CallRecord) -> None:
-        """Notify the application, if it wants to know."""
-        if self._on_waiting is not None and not record.is_decided:
+        """Notify the application, if it wants to know. Nobody waits for it: it may take its time, or hang."""
+        place = record.chat, record.call, record.version
+        if self._on_waiting is not None and not record.is_decided and place not in self._tasks:
             task = asyncio.create_task(self._notify(record, self._on_waiting), name="adk-stream announcement")
-            self._tasks.add(task)
-            task.add_done_callback(self._tasks.discard)
+            self._tasks[place] = task
+            task.add_done_callback(lambda _: self._tasks.pop(place))
 
     async def catch_up(self, after_s: float) -> None:
         """Notify it of calls that other workers have not announced."""
         if self._on_waiting is not None:
             for record in await self._store.unannounced(self._app_name, after_s):
-                await self._notify(record, self._on_waiting)
+                self.announce(record)
 
     async def aclose(self) -> None:
         if self._tasks:
-            await asyncio.wait(set(self._tasks), timeout=_CLOSING_S)
+            await asyncio.wait(set(self._tasks.values()), timeout=_CLOSING_S)
 
     async def _notify(self, record: CallRecord, on_waiting: OnWaiting) -> None:
         try:

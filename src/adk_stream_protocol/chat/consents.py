@@ -6,6 +6,7 @@ from typing import Any, cast
 
 import msgspec
 
+from ..adk.calls.consent_inside import Given, hand_over, take_back
 from ..adk.calls.credentials import GRANTED, answer_of_consent, answer_of_key, is_asked_with, state_of
 from ..adk.chats import Chats
 from ..adk.event_parts import CREDENTIAL
@@ -13,7 +14,7 @@ from ..adk.session import Chat
 from ..chunk_log import ChunkLog
 from ..errors import NotFound
 from ..protocol import call_record
-from ..protocol.call_record import CallKey, CallRecord, State
+from ..protocol.call_record import CallKey, CallRecord, NotAllowed, State
 from ..protocol.chunks import SdkVersion
 from ..store.base import Store, advance
 from .leases import ChatLeases
@@ -38,11 +39,17 @@ class Consents:
         if state is None:
             raise NotFound
         chat, record = await self._find(user, lambda record: is_asked_with(record, state))
-        await self._answer(chat, record.call, lambda arguments: answer_of_consent(arguments, callback_url))
+        if record.is_nested:
+            await self._answer_inside(chat, record.call, {"callback_url": callback_url})
+        else:
+            await self._answer(chat, record.call, lambda arguments: answer_of_consent(arguments, callback_url))
 
     async def give_key(self, user: str, request_id: str, api_key: str) -> None:
         chat, record = await self._find(user, lambda record: record.call.call_id == request_id)
-        await self._answer(chat, record.call, lambda arguments: answer_of_key(arguments, api_key))
+        if record.is_nested:
+            await self._answer_inside(chat, record.call, {"api_key": api_key})
+        else:
+            await self._answer(chat, record.call, lambda arguments: answer_of_key(arguments, api_key))
 
     async def _find(self, user: str, is_meant: Callable[[CallRecord], bool]) -> tuple[Chat, CallRecord]:
         """Among the requests that wait in chats of this user, and nobody else's."""
@@ -54,6 +61,22 @@ class Consents:
                     if record.tool == CREDENTIAL and record.state is State.APPROVED and is_meant(record):
                         return self._chats.open(user, key.chat_id), record
         raise NotFound
+
+    async def _answer_inside(self, chat: Chat, call: CallKey, given: Given) -> None:
+        """The call waits in a run, here or in another worker: what is given must be there when the record says so."""
+        run = self._leases.get(chat.key)
+        if run is not None:
+            run.leased.given.setdefault(call, given)
+        else:
+            await hand_over(chat.runner.session_service, chat.key, call, given)
+        try:
+            await advance(self._store, chat.key, call, lambda found, now: _granted(found, now=now))
+        except NotAllowed:  # expired, refused, or answered meanwhile
+            if run is None:
+                await take_back(chat.runner.session_service, chat.key, call)
+            raise NotFound from None
+        if run is not None and run.leased.observer is not None:
+            run.leased.observer.wake()
 
     async def _answer(self, chat: Chat, call: CallKey, encode: Callable[[Any], dict[str, Any]]) -> None:
         """As soon as the chat is free: the tool runs again, and the message goes on."""
@@ -94,3 +117,9 @@ class Consents:
         current = self._leases.get(chat.key)
         if current is not None and call in current.answered:
             self._on_turn(chat.key, asked.message_id)
+
+
+def _granted(record: CallRecord, *, now: float) -> CallRecord:
+    if not record.waits(now):
+        raise NotAllowed("nobody waits for it")
+    return call_record.take_output(record, by=record.chat.user_id, result=GRANTED, now=now)

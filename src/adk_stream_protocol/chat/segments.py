@@ -175,6 +175,7 @@ class Segments:
         return run
 
     def context(self, chat: Chat, leased: LeasedChat, owner: RunOwner) -> RunContext:
+        leased.sessions = chat.runner.session_service
         return RunContext(chat=chat, leased=leased, store=self._store, limits=self._limits, owner=owner)
 
     async def run_ended(self, run: Run) -> None:

@@ -63,7 +63,8 @@ def decode_answers(parts: Iterable[Part], asked: Sequence[_Asked]) -> list[CallA
     ended = {_text(part.get("toolCallId")) for part in parts if part.get("state") in _ENDED}
     for part in parts:
         decision = _decision(part, by_call, by_approval)
-        # The client's message keeps an answered question, even when the call that it was about has its result.
+        # A part with a result is about the past; the client's message keeps an answered question beside it. Only a
+        # browser's result may come together with its approval.
         if decision is not None and not (
             decision.asked.record.executor == "server" and decision.asked.wire_id in ended
         ):
@@ -73,7 +74,7 @@ def decode_answers(parts: Iterable[Part], asked: Sequence[_Asked]) -> list[CallA
         if call is None or call.record.executor != "browser" or not _shows_what_was_asked(part.get("input"), call):
             continue
         decided = answers.get(call.key, CallAnswer(asked=call))
-        result = _result(part, call, decided)
+        result = _result(part, call)
         if result is not None and decided.approved is not False:
             answers[call.key] = replace(decided, result=result)
     return [answers[call.key] for call in asked if call.key in answers and answers[call.key].counts]
@@ -109,15 +110,13 @@ def _decision(
     call = by_approval.get(_text(approval.get("id")))
     if call is None or call.wire_id != call_id or kind != call.record.tool:
         return None
-    # A part with a result is about the past. Only a browser's result may come together with its approval.
-    states = ("approval-responded",) if call.record.executor == "server" else _ANSWERED_BY_BROWSER
-    if state not in states or not _shows_what_was_asked(part.get("input"), call):
+    if state not in _ANSWERED or not _shows_what_was_asked(part.get("input"), call):
         return None
     return _said(call, approval, "approved")
 
 
 _ENDED = ("output-available", "output-error", "output-denied")
-_ANSWERED_BY_BROWSER = ("approval-responded", "output-available", "output-error")
+_ANSWERED = ("approval-responded", "output-available", "output-error")
 
 
 def _decision_in_result(
@@ -153,11 +152,11 @@ def _said(call: _Asked, said: Mapping[str, Any], name: str) -> CallAnswer[_Asked
     )
 
 
-def _result(part: Part, call: _Asked, decided: CallAnswer[_Asked]) -> dict[str, Any] | None:
+def _result(part: Part, call: AskedCall) -> dict[str, Any] | None:
     if part.get("type") == "tool-result":
         value = _value(part)
         is_decision = _decision_in_result(call.wire_id, value, {call.wire_id: call}, {}) is not None
-        return None if is_decision and decided.approved is not None else {"output": value}
+        return None if is_decision else {"output": value}
     if _tool_name(part) != call.record.tool or part.get("preliminary"):
         return None
     match part.get("state"):
@@ -173,7 +172,7 @@ def _tool_name(part: Part) -> str | None:
     kind = _text(part.get("type"))
     if kind == "dynamic-tool":
         return _text(part.get("toolName"))
-    return kind.removeprefix("tool-") if kind.startswith("tool-") and kind != "tool-result" else None
+    return kind.removeprefix("tool-") if kind.startswith("tool-") else None
 
 
 def _shows_what_was_asked(claimed: Any, call: AskedCall) -> bool:

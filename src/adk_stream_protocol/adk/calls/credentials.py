@@ -9,6 +9,7 @@ import hmac
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
+from google.adk.auth import AuthConfig, OAuth2Auth
 from google.adk.events import Event
 from google.genai import types
 
@@ -20,11 +21,6 @@ CONSENT_NEEDED = "CONSENT_NEEDED"
 
 GRANTED = {"output": {"status": "granted"}}
 """What is recorded of an answer."""
-
-NO_CONSENT_IN_LIVE = (
-    "This call was not completed: it needs the consent of the user, who cannot give it in a live session. "
-    "Ask the user to write the request in the chat instead."
-)
 
 
 def credential_request(chat: ChatKey, call: types.FunctionCall, event: Event) -> CallRecord:
@@ -38,6 +34,18 @@ def credential_request(chat: ChatKey, call: types.FunctionCall, event: Event) ->
         state=State.APPROVED,
         asked_at=event.timestamp,
     )
+
+
+def shown_request(call_id: str, config: AuthConfig) -> dict[str, Any]:
+    """The arguments of a request that waits inside a run, as they are recorded: what the page needs."""
+    credential = config.exchanged_auth_credential
+    oauth2 = (credential.oauth2 if credential is not None else None) or OAuth2Auth()
+    shown = {"exchangedAuthCredential": {"oauth2": {"authUri": oauth2.auth_uri}}}
+    return {
+        "state": oauth2.state,
+        "functionCallId": call_id,
+        "authConfig": {"credentialKey": config.credential_key, **shown},
+    }
 
 
 def asks_for_credential(event: Event) -> bool:

@@ -32,7 +32,8 @@ from ..control_flow import control_flow_of
 from ..event_parts import ABORTED, asks_for_confirmation, is_all_voice
 from . import live_gate
 from .client_tools import ClientTool
-from .credentials import NO_CONSENT_IN_LIVE, asks_for_credential, without_request
+from .consent_inside import asks_for_consent, run_after_consent
+from .credentials import asks_for_credential, without_request
 from .gate_steps import (
     divert_question,
     has_asked,
@@ -50,6 +51,7 @@ from .leased_chat import LeasedChat, call_keys
 from .live_observer import LiveObserver, NestedCall
 from .long_running import STILL_AT_WORK, has_ended, has_ref, open_work
 from .named_tools import NamedTools
+from .outcomes import as_response
 from .policy import ApprovalPolicy, ApprovalRequest, Verdict
 from .questions import REQUIRES_CONFIRMATION, name_questions
 from .remote_calls import RemoteQuestion, made_in, policy_request, questions_in, take_results, without_question
@@ -295,11 +297,13 @@ class ApprovalGate(BasePlugin):
     async def _after(
         self, call: GatedCall, tool_args: dict[str, Any], tool_context: ToolContext, result: Any
     ) -> dict[str, Any] | None:
+        if asks_for_consent(call, tool_context):
+            result = await run_after_consent(call, tool_args, tool_context)
+            recorded = await record_result(call, tool_context, result) if call.is_started else None
+            return recorded or as_response(result)
         if call.is_started:
             return await record_result(call, tool_context, result)
         observer = call.leased.live_observer
-        if observer is not None and tool_context.actions.requested_auth_configs.pop(call.key.call_id, None) is not None:
-            return {"error": NO_CONSENT_IN_LIVE}  # ADK asks nobody in live mode
         if observer is not None and (refused := refuse_task(call.tool, result)) is not None:
             return refused
         if has_asked(call, tool_context):

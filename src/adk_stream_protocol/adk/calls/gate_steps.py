@@ -4,10 +4,11 @@ import asyncio
 import logging
 from typing import Any
 
+from google.adk.sessions.state import State
 from google.adk.tools import BaseTool, ToolContext
 from google.adk.tools.tool_confirmation import ToolConfirmation
 
-from ...protocol.call_record import State
+from ...protocol.call_record import State as CallState
 from .gated_call import GatedCall
 from .leased_chat import LeasedChat
 from .unanswerable import withdraw_question
@@ -45,7 +46,7 @@ async def take_up(call: GatedCall, arguments: dict[str, Any], tool_context: Tool
     """None if the call may run now, or the response that ADK gets instead."""
     instead = await call.take_up(arguments)
     record = call.record
-    if record is not None and record.state in (State.DONE, State.FAILED):
+    if record is not None and record.state in (CallState.DONE, CallState.FAILED):
         tool_context.state.update(record.result["state"])
     return instead
 
@@ -66,7 +67,8 @@ async def run_by_policy(
 
 async def record_result(call: GatedCall, tool_context: ToolContext, result: Any) -> dict[str, Any] | None:
     """Record what a tool returned that was taken up. None, or the response that ADK gets instead."""
-    state = dict(tool_context.actions.state_delta)
+    changed = tool_context.actions.state_delta.items()
+    state = {name: value for name, value in changed if not name.startswith(State.TEMP_PREFIX)}  # tokens, say
     if has_asked(call, tool_context):
         withdraw_question(tool_context)
         return await call.fail(_ASKS_AGAIN, state) or {"error": _ASKS_AGAIN}

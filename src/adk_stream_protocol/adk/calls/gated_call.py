@@ -150,6 +150,10 @@ class GatedCall:
         about.setdefault("state", State.APPROVED)
         return await self._add(**about, browser_s=self.policy.browser_deadline_s)
 
+    async def ask_for_consent(self) -> str | None:
+        """Record that the user is asked for consent. Returns why that cannot be, or None."""
+        return await self._add(executor="browser", state=State.APPROVED, browser_s=self.policy.deadline_s)
+
     async def leave_to_client(self) -> str | None:
         """Record a long-running call of ADK's, which somebody else answers. That may take days, so there is no
         deadline."""

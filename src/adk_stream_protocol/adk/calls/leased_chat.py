@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 import msgspec
-from google.adk.sessions import Session
+from google.adk.sessions import BaseSessionService, Session
 from google.adk.tools import ToolContext
 
 from ...protocol.call_record import CallKey, CallRecord, ChatKey, State
@@ -34,10 +34,10 @@ class LeasedChat:
     | About | Attributes |
     |---|---|
     | the lease, and what the store has | `lease`, `records`, `now`, `delivered` |
-    | the run | `prepared`, `sdk_version`, `message_id`, `observer`, `live_observer`, `begun` |
+    | the run | `prepared`, `sdk_version`, `message_id`, `observer`, `live_observer`, `begun`, `sessions`, `given` |
     | what is called | `on_user_message`, `on_asked` |
     | calls and questions | `call_ids`, `unasked`, `questions`, `withdrawn`, `unplaced` |
-    | tools that run | `at_work`, `held`, `unstored`, `_changed` |
+    | tools that run | `at_work`, `waiting`, `unstored`, `_changed` |
     | how the run ends | `begins_nothing`, `is_lost`, `leaves_calls` |
     """
 
@@ -61,6 +61,10 @@ class LeasedChat:
     """The run in which calls may wait inside ADK."""
     live_observer: LiveObserver | None = None
     """The live run that the gate notifies. None in request mode."""
+    sessions: BaseSessionService | None = None
+    """Where the chat's session is."""
+    given: dict[CallKey, dict[str, str]] = field(default_factory=dict[CallKey, dict[str, str]])
+    """What the application has given for requests that wait inside this run. It is recorded nowhere."""
     on_user_message: Callable[[Session], Awaitable[None]] = _ignore_user_message
     """Called with ADK's session before ADK stores the user's message in it."""
     on_asked: Callable[[CallRecord], None] = announce_nothing
@@ -82,8 +86,8 @@ class LeasedChat:
 
     at_work: set[CallKey] = field(default_factory=set[CallKey])
     """Tools that have begun, and have not ended."""
-    held: frozenset[CallKey] = frozenset()
-    """Those of them that do nothing but wait for the answer to a call that is made in them."""
+    waiting: dict[CallKey, frozenset[CallKey]] = field(default_factory=dict[CallKey, frozenset[CallKey]])
+    """Calls that wait inside ADK for their answers, each with all calls that cannot end before it."""
     unstored: set[CallKey] = field(default_factory=set[CallKey])
     """Tools that have begun, and whose results are not in the session yet."""
     _changed: asyncio.Event = field(default_factory=asyncio.Event)
@@ -99,6 +103,15 @@ class LeasedChat:
     @property
     def key(self) -> ChatKey:
         return self.lease.chat
+
+    @property
+    def held(self) -> frozenset[CallKey]:
+        """Tools that do nothing but wait for the answer to a call that is made in them."""
+        return frozenset(self.waiting).union(*self.waiting.values())
+
+    def waits(self, call: CallKey, above: frozenset[CallKey]) -> None:
+        self.waiting[call] = above
+        self._changed.set()
 
     @property
     def turn(self) -> dict[str, Any]:

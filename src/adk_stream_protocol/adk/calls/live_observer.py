@@ -39,6 +39,10 @@ class WaitObserver(Protocol):
         has given the tool up: then it must not get the response."""
         ...
 
+    def wake(self) -> None:
+        """A client may have answered."""
+        ...
+
     async def news(self, timeout_s: float) -> None:
         """Return when a client may have answered, or after `timeout_s`."""
         ...

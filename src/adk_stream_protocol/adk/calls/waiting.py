@@ -62,6 +62,7 @@ async def wait_for_answer(call: GatedCall) -> CallRecord | None:
                 logger.error("whether call %s is answered cannot be read", key.call_id)
             if not is_notified:
                 is_notified = True
+                leased.waits(key, nested.above if nested is not None else frozenset())
                 observer.waits(key, call.tool, nested, blocks=not runs_beside(call.tool))
             await observer.news(patience_s)
     except BaseException:
@@ -70,6 +71,8 @@ async def wait_for_answer(call: GatedCall) -> CallRecord | None:
         if (nested is not None or call.is_delegated) and not leased.is_lost:
             await to_its_end(_end_nested(call))
         raise
+    finally:
+        leased.waiting.pop(key, None)
 
 
 async def _end_nested(call: GatedCall) -> None:

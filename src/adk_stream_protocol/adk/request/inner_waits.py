@@ -112,8 +112,6 @@ class InnerWaits:
             self._changed()
 
     def _changed(self) -> None:
-        above = (call for nested in self._waiting.values() for call in nested.above)
-        self._leased.held = frozenset((*self._waiting, *above))
         self.stop_watching()
         if self._waiting:
             self._timer = asyncio.get_running_loop().call_later(_QUIET_S, self._is_quiet)

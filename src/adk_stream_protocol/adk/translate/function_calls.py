@@ -107,7 +107,9 @@ class FunctionCalls:
         if name == CONFIRMATION:
             return self._ask(speaker, call_id, arguments, records)
         if name == CREDENTIAL:
-            wire_id = self._wire_ids.of(str(as_dict(arguments).get("functionCallId")))
+            waiting = str(as_dict(arguments).get("functionCallId"))
+            self.works_on(waiting)
+            wire_id = self._wire_ids.of(waiting)
             return self._writer.data("auth-request", auth_request(arguments, wire_id), id=call_id)
         out = self._writer.end_text(speaker)
         if call_id in speaker.streamed_calls:
