@@ -12,9 +12,9 @@ from google.genai import types
 from ...protocol.answers import CONFIRMATION
 from ...protocol.call_record import CallKey, CallRecord, Records, State
 from ...protocol.tool_parts import STOPPED
-from ..event_parts import REQUEST_INPUT
+from ..event_parts import ABORTED, REQUEST_INPUT
 from ..session import MessageIds, message_id_of
-from .outcomes import ended_response
+from .outcomes import ended_response, outcomes_inside
 from .questions import REQUIRES_CONFIRMATION
 from .session_calls import SessionCall
 
@@ -120,6 +120,24 @@ def stopped_call_events(events: Iterable[Event], continued: Sequence[SessionCall
                 ended.author = event.author
                 stopped.append(ended)
     return stopped
+
+
+def lost_call_events(events: Sequence[Event], records: Records) -> list[Event]:
+    """Results for calls that a lost run left without any, and in which others were made: the model hears what those
+    have done. `events`: without those that a rewind took back."""
+    inside = outcomes_inside(records)
+    answered = {(event.invocation_id, response.id) for event in events for response in event.get_function_responses()}
+    lost: list[Event] = []
+    for event in events:
+        for call in event.get_function_calls():
+            key = CallKey(event.invocation_id, call.id or "")
+            if key.call_id in inside and key not in records and key not in answered:
+                told = {"error": STOPPED, "calls": inside[key.call_id]}
+                ids = MessageIds(user_message_id=None, message_id=message_id_of(event))
+                ended = answer_event(event, [_function_response(call.id, call.name or "", told)], ids)
+                ended.author, ended.error_code = event.author, ABORTED  # clients read that it was stopped
+                lost.append(ended)
+    return lost
 
 
 def answer_event(asked_by: Event, parts: list[types.Part], ids: MessageIds) -> Event:
