@@ -74,4 +74,4 @@ async def test_after_a_shutdown_once() -> None:
             assert told(staff) == [{"call": "cashier"}, {"result": {"error": STOPPED, "calls": [PAID]}}]
         shown = [part for message in await next_page.chat.messages() for part in message["parts"]]
         (part,) = [part for part in shown if part["type"] == "tool-cashier"]
-        assert (part["state"], part["errorText"]) == ("output-error", STOPPED)
+        assert (part["state"], part["output"]) == ("output-available", {"error": STOPPED, "calls": [PAID]})
