@@ -81,8 +81,10 @@ EQUIVALENT: dict[str, dict[str, str]] = {
     "resumption": {
         'stopped_call_events: call.id or "" -> (call.id)': _ALWAYS_HAS_AN_ID,
         "stopped_call_events: \"\" -> ('mutant')": _ALWAYS_HAS_AN_ID,
-        'stopped_call_events: call.name or "" -> (call.name)': _ALWAYS_HAS_A_NAME,
-        "stopped_call_events: \"\" -> ('mutant') (2)": _ALWAYS_HAS_A_NAME,
+        'lost_call_events: call.id or "" -> (call.id)': _ALWAYS_HAS_AN_ID,
+        "lost_call_events: \"\" -> ('mutant')": _ALWAYS_HAS_AN_ID,
+        '_stopped_call_event: call.name or "" -> (call.name)': _ALWAYS_HAS_A_NAME,
+        "_stopped_call_event: \"\" -> ('mutant')": _ALWAYS_HAS_A_NAME,
         "Resumption: frozen=True -> **{}": _CHANGED_BY_NOBODY,
         "Resumption: True -> (False)": _CHANGED_BY_NOBODY,
         "question_events: by_alias=True -> **{}": _NO_ALIAS,

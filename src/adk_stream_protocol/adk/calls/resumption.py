@@ -131,7 +131,7 @@ def lost_call_events(events: Sequence[Event], records: Records) -> list[Event]:
     return lost
 
 
-def _stopped_call_event(event: Event, call: types.FunctionCall, inside: Mapping[str, Any]) -> Event:
+def _stopped_call_event(event: Event, call: types.FunctionCall, inside: Mapping[Any, Any]) -> Event:
     told: dict[str, Any] = {"error": STOPPED}
     if call.id in inside:
         told["calls"] = inside[call.id]
