@@ -346,7 +346,7 @@ async def test_what_was_done_inside_is_not_told_where_the_outer_call_has_its_res
         assert leased.delivered == {CallKey("i9", "5")}
 
 
-async def test_a_call_that_was_not_lost_is_left_alone() -> None:
+async def test_a_call_that_the_session_does_not_have_is_neither_told_nor_delivered() -> None:
     at = Worker([calling(pay())], paid("2", delivered=False))
-    await at.deliver()
-    assert await at.told() == []
+    leased = await at.deliver()
+    assert (await at.told(), leased.delivered) == ([], set())
