@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 from google.adk.events import Event
+from google.adk.events.event_actions import EventActions
 from google.genai import types
 
 from adk_stream_protocol.adk.calls.delivery import (
@@ -315,3 +316,37 @@ async def test_a_chat_in_which_no_live_session_has_asked_is_left_alone() -> None
     at = Worker([*live("1", "2"), together], paid("1"), record("2"))
     leased = await at.park()
     assert (await at.asked(), await at.told(), leased.delivered) == ([], [], set())
+
+
+# -- calls that were made in others -----------------------------------------------------------------------------------
+
+
+def inside(id: str, outer: str | None, state: State = State.DONE, **fields: Any) -> CallRecord:
+    about = {"is_nested": True, "made_in": {"agent": "b", "outer": outer}, **fields}
+    result = {"response": {"paid": 5}, "state": {}} if state is State.DONE else None
+    return record(id, state, "i9", result=result, **about)
+
+
+async def test_what_was_done_inside_of_a_call_that_was_lost_is_told_once() -> None:
+    at = Worker([calling(pay())], inside("5", "1"), inside("6", "1", State.PENDING))
+    leased = await at.deliver()
+    ((id, told),) = await at.told()
+    assert (id, [call["name"] for call in told["calls"]]) == ("1", ["pay"])
+    assert leased.delivered == {CallKey("i9", "5")}
+    await deliver_outcomes(at.store, at.chat, leased)
+    assert len(await at.told()) == 1
+
+
+async def test_what_was_done_inside_is_not_told_where_the_outer_call_has_its_result_or_is_gone() -> None:
+    back = Event(author="user", invocation_id="i2", actions=EventActions(rewind_before_invocation_id="i1"))
+    for events in ([calling(pay()), answering("1")], [calling(pay()), back], []):
+        at = Worker(events, inside("5", "1"))
+        leased = await at.deliver()
+        assert [id for id, told in await at.told() if "calls" in told] == []
+        assert leased.delivered == {CallKey("i9", "5")}
+
+
+async def test_a_call_that_the_session_does_not_have_is_neither_told_nor_delivered() -> None:
+    at = Worker([calling(pay())], paid("2", delivered=False))
+    leased = await at.deliver()
+    assert (await at.told(), leased.delivered) == ([], set())

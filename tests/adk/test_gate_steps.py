@@ -4,12 +4,18 @@ import asyncio
 from typing import Any
 
 import pytest
+from google.adk.tools import BaseTool
 from google.adk.tools.tool_confirmation import ToolConfirmation
 
-from adk_stream_protocol.adk.calls.gate_steps import record_failure, run_by_policy, wait_if_run_is_ending
+from adk_stream_protocol.adk.calls.gate_steps import (
+    divert_question,
+    record_failure,
+    run_by_policy,
+    wait_if_run_is_ending,
+)
 from adk_stream_protocol.adk.calls.gated_call import NOT_APPROVED, STORE_DOWN
 from adk_stream_protocol.errors import StoreUnavailable
-from adk_stream_protocol.protocol.call_record import State
+from adk_stream_protocol.protocol.call_record import CallKey, State
 from support.gated_calls import PAY, Gate, logged
 
 pytestmark = pytest.mark.virtual_time
@@ -82,10 +88,54 @@ async def test_the_outcome_of_a_failed_tool_in_a_chat_that_is_gone_is_unknown(is
     assert await record_failure(call, ValueError()) == UNKNOWN
 
 
+@pytest.mark.parametrize(
+    ("asked", "hint", "payload"),
+    [({}, "", None), ({"hint": "Sure?"}, "Sure?", None), ({"payload": {"to": ""}}, "", {"to": ""})],
+)
+async def test_what_a_tool_in_a_node_asks_by_itself_is_asked_by_the_gate(asked: Any, hint: str, payload: Any) -> None:
+    gate, context = await Gate.opened(), Context(node=object())
+    call = gate.call()
+    divert_question(call, context)  # pyright: ignore[reportArgumentType]
+    context.request_confirmation(**asked)
+    assert call.diverted == ToolConfirmation(hint=hint, payload=payload)
+    assert context.asked == []
+
+
+async def test_what_another_tool_asks_is_asked_by_adk() -> None:
+    gate, context = await Gate.opened(), Context()
+    call = gate.call()
+    divert_question(call, context)  # pyright: ignore[reportArgumentType]
+    context.request_confirmation(hint="Sure?")
+    assert (call.diverted, context.asked) == (None, [{"hint": "Sure?"}])
+
+
+async def test_a_live_model_that_calls_no_tool_is_told_which_there_are() -> None:
+    gate, told = await Gate.opened(), list[Any]()
+
+    class Observer:
+        def settled(self, call: CallKey, response: Any) -> None:
+            told.append((call, response))
+
+    observer: Any = Observer()
+    gate.leased.observer = gate.leased.live_observer = observer
+    call = gate.call()
+    call.tool = BaseTool(name="fly", description="")
+    response = await record_failure(call, ValueError("Tool 'fly' not found.\nAvailable tools: pay, think\nHints: none"))
+    assert response == {"error": "There is no tool fly. The tools you can call are: pay, think."}
+    assert told == [(call.key, response)]
+
+
 class Context:
     """What these steps use of ADK's context of a tool."""
 
     tool_confirmation: ToolConfirmation | None = None
+
+    def __init__(self, node: object = None) -> None:
+        self.node = node
+        self.asked: list[dict[str, Any]] = []
+
+    def request_confirmation(self, **asked: Any) -> None:
+        self.asked.append(asked)
 
 
 def any_observer() -> Any:

@@ -151,3 +151,18 @@ async def test_the_title_is_made_of_what_the_run_has_begun_with() -> None:
     said = Event(author="user", content=types.UserContent("Pay the rent."))
     leased.begun = Session(id="c1", app_name="helper", user_id="ann", events=[said])
     assert await leased.title() == "Pay the rent."
+
+
+def test_what_came_of_calls_inside_is_delivered_with_the_outer_one() -> None:
+    inside = paid("2", is_nested=True, made_in={"agent": "b", "outer": "1"})
+    other = paid("3", is_nested=True, made_in={"agent": "b", "outer": "9"})
+    leased = taken(record("1"), inside, other, paid("4", is_nested=True, made_in={"agent": "b", "outer": None}))
+    leased.begin(SECOND)
+    leased.store_result(SECOND)
+    assert (leased.unstored, leased.delivered) == (set(), set())
+    leased.store_result(CallKey("i1", "4"))
+    assert leased.delivered == {CallKey("i1", "4")}
+    leased.store_result(FIRST)
+    assert leased.delivered == {FIRST, SECOND, CallKey("i1", "4")}
+    leased.store_result(CallKey("i1", "9"))  # without a record of its own
+    assert leased.delivered == {FIRST, SECOND, CallKey("i1", "3"), CallKey("i1", "4")}

@@ -6,7 +6,9 @@ import pytest
 from google.adk.events import Event
 from google.genai import types
 
+from adk_stream_protocol.adk.calls.outcomes import OUTCOME_UNKNOWN, outcomes_inside
 from adk_stream_protocol.adk.calls.resumption import (
+    lost_call_events,
     outcome_events,
     plan_resumption,
     question_events,
@@ -191,3 +193,67 @@ def test_a_call_with_a_result_has_ended() -> None:
     response = types.FunctionResponse(id="9", name="pay", response={})
     result = made("x", content=types.Content(role="user", parts=[types.Part(function_response=response)]))
     assert stopped_call_events([made("9"), result], [asked(record(state=State.APPROVED))], {}) == []
+
+
+# -- calls that were made in others -----------------------------------------------------------------------------------
+
+PAID_INSIDE = {"name": "pay", "args": {"amount": 5}, "response": {"paid": 5}}
+
+
+def inside(outer: str | None, call_id: str = "5", **fields: Any) -> CallRecord:
+    return paid(call_id, invocation_id="i9", is_nested=True, made_in={"agent": "b", "outer": outer}, **fields)
+
+
+def answered(call_id: str, invocation_id: str = "i1") -> Event:
+    response = types.FunctionResponse(id=call_id, name="pay", response={})
+    content = types.Content(role="user", parts=[types.Part(function_response=response)])
+    return Event(author="a", invocation_id=invocation_id, content=content)
+
+
+def test_a_call_that_was_lost_is_told_with_what_was_done_in_it() -> None:
+    records = {found.call: found for found in (inside("9"), inside(None, "6"))}
+    (ended,) = lost_call_events([made("9"), made("8"), answered("9", "i2")], records)
+    assert told(ended.content) == [("9", "pay", {"error": STOPPED, "calls": [PAID_INSIDE]})]
+    assert (ended.author, ended.invocation_id) == ("a", "i1")
+    assert ended.custom_metadata == MessageIds(user_message_id=None, message_id="m2").metadata()
+
+
+def test_a_call_that_has_its_result_or_a_record_was_not_lost() -> None:
+    records = {found.call: found for found in (inside("9"),)}
+    assert lost_call_events([made("9"), answered("9")], records) == []
+    own = record("9", State.UNKNOWN)
+    assert lost_call_events([made("9")], {**records, own.call: own}) == []
+
+
+def test_a_call_that_a_live_session_had_not_ended_is_told_with_what_was_done_in_it() -> None:
+    records = {found.call: found for found in (inside("9"),)}
+    (ended,) = stopped_call_events([made("9")], [asked(record(state=State.APPROVED))], records)
+    assert told(ended.content) == [("9", "pay", {"error": STOPPED, "calls": [PAID_INSIDE]})]
+
+
+@pytest.mark.parametrize(
+    ("found", "response"),
+    [
+        (inside("9", delivered=True), {"paid": 5}),
+        (record("5", State.STARTED, made_in={"outer": "9"}), {"error": OUTCOME_UNKNOWN}),
+        (record("5", State.DENIED, made_in={"outer": "9"}), {"error": "This call was not run: the user denied it."}),
+    ],
+)
+def test_what_may_have_been_done_is_told(found: CallRecord, response: dict[str, Any]) -> None:
+    assert outcomes_inside({found.call: found}) == {"9": [{**PAID_INSIDE, "response": response}]}
+
+
+@pytest.mark.parametrize(
+    "found",
+    [
+        inside(None),
+        paid("5"),
+        paid("5", made_in={"agent": "b", "remote": True}),
+        record("5", State.PENDING, made_in={"outer": "9"}),
+        record("5", State.APPROVED, made_in={"outer": "9"}),
+        record("5", State.DONE, made_in={"outer": "9"}),
+    ],
+    ids=["in a node", "in the session", "remote", "pending", "approved", "its result is not read"],
+)
+def test_what_was_not_done_or_not_inside_is_not_told(found: CallRecord) -> None:
+    assert outcomes_inside({found.call: found}) == {}

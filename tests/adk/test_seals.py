@@ -90,3 +90,15 @@ def test_a_seal_without_parts_stays_as_it_is() -> None:
         seal = Event(author="a", invocation_id="i1", content=content)
         seal_as_recorded(seal, (), {})
         assert seal.content is content
+
+
+def test_what_was_done_inside_of_an_aborted_call_is_told_with_it() -> None:
+    inside = paid("5", made_in={"agent": "b", "outer": "1", "outlives": False}, is_nested=True)
+    seal = sealing("1", "2")
+    done = {"name": "pay", "args": {"amount": 5}, "response": PAID}
+    assert told(seal, inside) == {"1": {**ABORTED, "calls": [done]}, "2": ABORTED}
+    # A call with a record of its own is told as that says.
+    assert told(sealing("1"), inside, paid("1")) == {"1": PAID}
+    bare = sealing("1")
+    bare.get_function_responses()[0].response = None
+    assert told(bare, inside) == {"1": {"calls": [done]}}

@@ -76,10 +76,11 @@ async def test_the_next_run_ends_the_nested_calls_of_a_lost_one() -> None:
     store = Store()
     await store.add(nested(State.PENDING))
     await store.add(record("2", made_in={"delegated": True}))
+    await store.add(record("3", is_nested=True, made_in={"agent": "b", "outer": "4"}))
     here = worker(store)
     leased = await begun(here)
-    assert leased.delivered == {KEY}  # the session has the other one, and is told of it
-    assert [(found.state, found.reason) for found in leased.records.values()] == [(State.DENIED, GIVEN_UP)] * 2
+    assert leased.delivered == {KEY}  # of the others the session is told, or of the one that they were made in
+    assert [(found.state, found.reason) for found in leased.records.values()] == [(State.DENIED, GIVEN_UP)] * 3
     await here.end(leased)
 
 

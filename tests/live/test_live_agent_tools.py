@@ -96,6 +96,33 @@ async def test_an_agent_that_outlives_its_live_session_can_ask_nobody() -> None:
         assert (till.paid, await world.states()) == ([], [])
 
 
+async def test_what_an_agent_has_done_before_its_session_was_stopped_is_told_with_the_next_words() -> None:
+    till, paid = Till(), asyncio.Event()
+
+    async def linger() -> dict[str, Any]:
+        """Takes its time."""
+        paid.set()
+        await asyncio.sleep(3600)
+        return {}
+
+    script = [call("pay", amount=5)], [call("linger")], "Inner done."
+    cashier = agent("cashier", *script, tools=[till.gated, linger])
+    outer = [call("cashier", request="Pay 5.")], "Next."
+    async with live_page(*outer, tools=(AgentTool(cashier),)) as at:
+        await at.say("Pay.")
+        at.decide("pay")
+        answer = asyncio.create_task(at.answer())
+        await paid.wait()
+        await at.chat.request("POST", "/stop")
+        await answer
+        await at.over_http().say("And?")
+        session = await at.chat.session()
+        assert session is not None
+        (told,) = [response.response for event in session.events for response in event.get_function_responses()]
+        done = {"name": "pay", "args": {"amount": 5}, "response": {"paid": 5}}
+        assert told == {"error": "The call was stopped before it had a result.", "calls": [done]}
+
+
 @both_families
 async def test_an_agent_inside_an_agent_asks_at_every_level(family: str) -> None:
     till = Till()

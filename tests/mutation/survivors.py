@@ -76,14 +76,17 @@ EQUIVALENT: dict[str, dict[str, str]] = {
     },
     "delivery": {
         "deliver_outcomes: list(leased.records.items()) -> (leased.records.items())": _NOT_CHANGED_MEANWHILE,
+        "deliver_outcomes: nested -> True": "Without nested calls none is looked for; not to read takes less time.",
         "deliver_outcomes: found.state in (State.APPROVED, State.IN_CHAIN) and call_record.expire(found, "
         "now=leased.now) is not found -> (found.state in (State.APPROVED, State.IN_CHAIN))": _ASKED_FIRST,
     },
     "resumption": {
         'stopped_call_events: call.id or "" -> (call.id)': _ALWAYS_HAS_AN_ID,
         "stopped_call_events: \"\" -> ('mutant')": _ALWAYS_HAS_AN_ID,
-        'stopped_call_events: call.name or "" -> (call.name)': _ALWAYS_HAS_A_NAME,
-        "stopped_call_events: \"\" -> ('mutant') (2)": _ALWAYS_HAS_A_NAME,
+        'lost_call_events: call.id or "" -> (call.id)': _ALWAYS_HAS_AN_ID,
+        "lost_call_events: \"\" -> ('mutant')": _ALWAYS_HAS_AN_ID,
+        '_stopped_call_event: call.name or "" -> (call.name)': _ALWAYS_HAS_A_NAME,
+        "_stopped_call_event: \"\" -> ('mutant')": _ALWAYS_HAS_A_NAME,
         "Resumption: frozen=True -> **{}": _CHANGED_BY_NOBODY,
         "Resumption: True -> (False)": _CHANGED_BY_NOBODY,
         "question_events: by_alias=True -> **{}": _NO_ALIAS,

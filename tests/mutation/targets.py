@@ -100,7 +100,11 @@ TARGETS = {
     "seals": Target("adk_stream_protocol.adk.calls.seals", ["tests/adk/test_seals.py"]),
     "gated_call": Target(
         "adk_stream_protocol.adk.calls.gated_call",
-        ["tests/adk/test_gated_call.py", "tests/adk/test_gated_call_questions.py"],
+        [
+            "tests/adk/test_gated_call.py",
+            "tests/adk/test_gated_call_questions.py",
+            "tests/adk/test_gated_call_recorded.py",
+        ],
     ),
     "leased_chat": Target(
         "adk_stream_protocol.adk.calls.leased_chat",

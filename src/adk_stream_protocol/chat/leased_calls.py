@@ -8,6 +8,7 @@ from typing import Any
 import msgspec
 
 from ..adk.calls.leased_chat import LeasedChat
+from ..adk.calls.outcomes import outer_of
 from ..adk.calls.waiting import GIVEN_UP
 from ..protocol import call_record
 from ..protocol.call_record import CallKey, CallRecord, NotAllowed, State
@@ -51,7 +52,7 @@ class LeasedCalls:
                 leased.records[call] = await advance(
                     self._store, leased.key, call, *moves, lease=leased.lease, known=leased.known()
                 )
-                if found.is_nested:
+                if found.is_nested and outer_of(found) is None:
                     leased.delivered.add(call)  # the session has no place for it
 
     async def take_back(self, leased: LeasedChat, made: Collection[CallKey]) -> None:

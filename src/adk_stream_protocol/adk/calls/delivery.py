@@ -6,12 +6,13 @@ from dataclasses import replace
 
 from google.adk.events import Event
 
+from ...loop_share import LoopShare
 from ...protocol import call_record
 from ...protocol.call_record import CallKey, CallRecord, ChatKey, NotAllowed, State
 from ...store.base import Store, advance, load_results
-from ..session import Chat
+from ..session import Chat, kept_events
 from .leased_chat import LeasedChat
-from .resumption import outcome_events, question_events
+from .resumption import lost_call_events, outcome_events, question_events
 from .session_calls import SessionCall, find_session_calls
 
 
@@ -32,8 +33,10 @@ async def deliver_outcomes(store: Store, chat: Chat, leased: LeasedChat) -> None
         ended = [call for call in calls if call.record.is_final]
         owed = [call for call in ended if call.is_undelivered]  # some again: a rewind has taken their results back
         owed = await with_results(store, chat.key, owed, leased.records)
-        await chat.append(outcome_events(owed), session)
-        leased.delivered |= {call.key for call in ended}
+        nested = {key for key, found in leased.records.items() if found.is_nested and found.is_final}
+        kept = await kept_events(session.events, LoopShare()) if nested else []
+        await chat.append([*outcome_events(owed), *lost_call_events(kept, leased.records)], session)
+        leased.delivered |= {call.key for call in ended} | nested
 
 
 async def deliver_again(store: Store, chat: Chat, leased: LeasedChat, kept: list[Event]) -> None:

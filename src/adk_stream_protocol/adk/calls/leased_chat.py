@@ -15,6 +15,7 @@ from ...store.base import Lease, Snapshot
 from ..title import title_of
 from .call_ids import CallIds
 from .live_observer import LiveObserver, WaitObserver
+from .outcomes import outer_of
 
 InnerStep = Literal["call", "answer", "result"]
 
@@ -155,10 +156,13 @@ class LeasedChat:
                 self.records[call] = msgspec.structs.replace(record, state=State.UNKNOWN)
 
     def store_result(self, call: CallKey) -> None:
-        """The call's result is in the session now, or the session has no place for it."""
+        """The call's result is in the session now, or the session has no place for it. Results of calls that were made
+        in another one come into the session with that one's."""
         self.unstored.discard(call)
-        if call in self.records:
-            self.delivered.add(call)
+        told = {key for key, found in self.records.items() if outer_of(found) == call.call_id}
+        if call in self.records and outer_of(self.records[call]) is None:
+            told.add(call)
+        self.delivered |= told
         self._changed.set()
 
     async def until_tools_end(self, longest_s: float) -> None:

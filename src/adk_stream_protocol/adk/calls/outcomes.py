@@ -2,7 +2,10 @@
 
 from typing import Any, cast
 
-from ...protocol.call_record import CallRecord, State
+import msgspec
+
+from ...protocol.call_record import CallRecord, Records, State
+from ..event_parts import as_dict
 
 _EXPIRED = "This call was not run: it expired, no answer came in time."
 _WITHDRAWN = "This call was not run: the model withdrew it before it began."
@@ -26,6 +29,25 @@ def recorded_response(record: CallRecord) -> dict[str, Any]:
     if "error" in record.result:
         return {"error": record.result["error"]}
     return as_response(record.result["output"])
+
+
+def outer_of(record: CallRecord) -> str | None:
+    """The id of the call that a nested one was made in. What came of it is told with the outer one."""
+    return as_dict(record.made_in).get("outer")
+
+
+def outcomes_inside(records: Records) -> dict[str, list[dict[str, Any]]]:
+    """What came of nested calls, by the ids of those that they were made in, for the models that made these: if an
+    outer call is ended early, it does not say so itself."""
+    inside: dict[str, list[dict[str, Any]]] = {}
+    for found in records.values():
+        outer = outer_of(found)
+        if found.state is State.STARTED:
+            found = msgspec.structs.replace(found, state=State.UNKNOWN)
+        if outer is not None and found.is_final and not found.lacks_result:
+            told = {"name": found.tool, "args": found.arguments, "response": ended_response(found)}
+            inside.setdefault(outer, []).append(told)
+    return inside
 
 
 def as_response(result: Any) -> dict[str, Any]:

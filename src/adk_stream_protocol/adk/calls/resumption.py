@@ -1,6 +1,6 @@
 """How answers and outcomes of calls get into ADK's session, and questions that a live session left open."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,7 +14,7 @@ from ...protocol.call_record import CallKey, CallRecord, Records, State
 from ...protocol.tool_parts import STOPPED
 from ..event_parts import REQUEST_INPUT
 from ..session import MessageIds, message_id_of
-from .outcomes import ended_response
+from .outcomes import ended_response, outcomes_inside
 from .questions import REQUIRES_CONFIRMATION
 from .session_calls import SessionCall
 
@@ -106,20 +106,39 @@ def stopped_call_events(events: Iterable[Event], continued: Sequence[SessionCall
     messages = {call.message_id for call in continued}
     others = [event for event in events if event.invocation_id in invocations and not event.partial]
     answered = {response.id for event in others for response in event.get_function_responses()}
-    stopped: list[Event] = []
+    inside, stopped = outcomes_inside(records), list[Event]()
     for event in others:
         if message_id_of(event) in messages:
             continue
-        ids = MessageIds(user_message_id=None, message_id=message_id_of(event))
         for call in event.get_function_calls():
             key = CallKey(event.invocation_id, call.id or "")
             is_waiting = call.id in (event.long_running_tool_ids or ()) or key in records
             if call.id not in answered and not is_waiting:
-                response = _function_response(call.id, call.name or "", {"error": STOPPED})
-                ended = answer_event(event, [response], ids)
-                ended.author = event.author
-                stopped.append(ended)
+                stopped.append(_stopped_call_event(event, call, inside))
     return stopped
+
+
+def lost_call_events(events: Sequence[Event], records: Records) -> list[Event]:
+    """Results for calls that a lost run left without any, and in which others were made: the model hears what those
+    have done. `events`: without those that a rewind took back."""
+    inside, lost = outcomes_inside(records), list[Event]()
+    answered = {(event.invocation_id, response.id) for event in events for response in event.get_function_responses()}
+    for event in events:
+        for call in event.get_function_calls():
+            key = CallKey(event.invocation_id, call.id or "")
+            if key.call_id in inside and key not in records and key not in answered:
+                lost.append(_stopped_call_event(event, call, inside))
+    return lost
+
+
+def _stopped_call_event(event: Event, call: types.FunctionCall, inside: Mapping[Any, Any]) -> Event:
+    told: dict[str, Any] = {"error": STOPPED}
+    if call.id in inside:
+        told["calls"] = inside[call.id]
+    ids = MessageIds(user_message_id=None, message_id=message_id_of(event))
+    ended = answer_event(event, [_function_response(call.id, call.name or "", told)], ids)
+    ended.author = event.author
+    return ended
 
 
 def answer_event(asked_by: Event, parts: list[types.Part], ids: MessageIds) -> Event:

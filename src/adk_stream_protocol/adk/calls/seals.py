@@ -5,14 +5,15 @@ and questions would be closed that a person may still answer. So the seal gets t
 """
 
 from collections.abc import Iterable
+from typing import Any
 
 from google.adk.events import Event
 from google.genai import types
 
 from ...protocol.answers import CONFIRMATION
-from ...protocol.call_record import CallKey, CallRecord, Records
+from ...protocol.call_record import CallKey, Records
 from ..event_parts import as_dict
-from .outcomes import ended_response
+from .outcomes import ended_response, outcomes_inside
 
 
 def seal_as_recorded(seal: Event, events: Iterable[Event], records: Records) -> None:
@@ -24,6 +25,7 @@ def seal_as_recorded(seal: Event, events: Iterable[Event], records: Records) -> 
         for call in event.get_function_calls()
         if call.name == CONFIRMATION and event.invocation_id == seal.invocation_id
     }
+    inside = outcomes_inside(records)
     kept: list[types.Part] = []
     for part in seal.content.parts:
         sealed = part.function_response
@@ -31,14 +33,15 @@ def seal_as_recorded(seal: Event, events: Iterable[Event], records: Records) -> 
             kept.append(part)
             continue
         record = records.get(CallKey(seal.invocation_id, questions.get(sealed.id, sealed.id or "")))
-        if record is None or (sealed.id in questions and record.is_final):
+        if record is None and sealed.id in inside:
+            kept.append(_responding(sealed, {**(sealed.response or {}), "calls": inside[sealed.id]}))
+        elif record is None or (sealed.id in questions and record.is_final):
             kept.append(part)
         elif record.is_final:
-            kept.append(_with_outcome(sealed, record))
+            kept.append(_responding(sealed, ended_response(record)))
         # else the call is still open, so the session must not have a response for it
     seal.content = types.Content(role=seal.content.role, parts=kept) if kept else None
 
 
-def _with_outcome(sealed: types.FunctionResponse, record: CallRecord) -> types.Part:
-    corrected = sealed.model_copy(update={"response": ended_response(record)})
-    return types.Part(function_response=corrected)
+def _responding(sealed: types.FunctionResponse, response: dict[str, Any]) -> types.Part:
+    return types.Part(function_response=sealed.model_copy(update={"response": response}))
