@@ -142,7 +142,7 @@ class FunctionCalls:
         for each in going_on:
             out += self.add(each.event, each.speaker, each.call, records)
             out += self._writer.tools.to_server(each.speaker.wire_ids[each.call.id or ""])
-        out += self._writer.new_step() if going_on else []
+        out += self._writer.leave_behind([each.speaker.wire_ids[each.call.id or ""] for each in going_on])
         others = [each for each in deferred if each not in going_on]
         return out + [chunk for each in others for chunk in self.add(each.event, each.speaker, each.call, records)]
 
