@@ -22,6 +22,7 @@ command = [sys.executable, "command.py"]
 run_again_on_changes(command, Path.cwd(), on_restart=lambda path: print("changed", Path(path).name, flush=True))
 print("over", flush=True)
 """
+EXEC = f"import os, sys; os.execv(sys.executable, [sys.executable, '-c', {WATCHER!r}])"
 SERVER = """
 import signal
 print("begins", flush=True)
@@ -59,6 +60,20 @@ def test_it_ends_with_its_watcher(watcher: subprocess.Popen[str], stopped_by: si
     watcher.send_signal(stopped_by)
     assert list(said) == ["ends", "over"]
     assert watcher.wait(PATIENCE_S) == 0
+
+
+def test_it_ends_at_sigint_also_where_a_script_has_started_it_in_the_background(folder: Path) -> None:
+    ignoring = f"import signal; signal.signal(signal.SIGINT, signal.SIG_IGN)\n{EXEC}"  # as `command &` in a script
+    process = subprocess.Popen([sys.executable, "-c", ignoring], cwd=folder, stdout=subprocess.PIPE, text=True)
+    try:
+        said = said_by(process)
+        assert next(said) == "begins"
+        process.send_signal(signal.SIGINT)
+        out, _ = process.communicate(timeout=PATIENCE_S)
+        assert out.split() == ["ends", "over"]
+    finally:
+        process.terminate()
+        process.wait(PATIENCE_S)
 
 
 def test_it_is_ended_and_begun_again_after_a_change(watcher: subprocess.Popen[str], folder: Path) -> None:

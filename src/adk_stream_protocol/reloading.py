@@ -17,7 +17,8 @@ def run_again_on_changes(command: Sequence[str], folder: Path, *, on_restart: Ca
     """Until Ctrl-C or SIGTERM. A command that ends by itself is started again after the next change.
 
     `on_restart`: gets the name of a file that has changed."""
-    signal.signal(signal.SIGTERM, _interrupt)
+    for ending in (signal.SIGINT, signal.SIGTERM):  # a shell lets what it starts in the background ignore the first
+        signal.signal(ending, _interrupt)
     process: subprocess.Popen[bytes] | None = None
     wanted = PythonFilter(extra_extensions=_FILES)
     try:
