@@ -11,7 +11,7 @@ import { launch } from "./chromium.ts";
 import { TOKYO } from "./harness.ts";
 import { freePort, type Server, startDocumented } from "./servers.ts";
 
-const TIMEOUT_MS = 15_000;
+const TIMEOUT_MS = 30_000; // the first page waits for Vite to prepare its packages
 
 /** What `npm create vite@latest my-page -- --template react-ts` makes, as far as it matters here. */
 const TEMPLATE = {
