@@ -48,6 +48,8 @@ TOOL_NODES_ASK_PLUGINS = ADK >= (2, 11)
 
 NODES_CAN_ASK = ADK >= (2, 12)
 
+PLUGINS_SEE_CANCELLED_TOOLS = ADK >= (2, 13)
+
 
 def lacks_of(release: Release) -> list[str]:
     return [lack for since, lacks in LACKS.items() if release < since for lack in lacks]
