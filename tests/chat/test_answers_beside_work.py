@@ -12,6 +12,7 @@ from pydantic import BaseModel
 
 from adk_stream_protocol import client_tool
 from adk_stream_protocol.testing import Reply, ScriptedModel, call
+from support import releases
 from support.pages import STEP, Page, Till, page, results_told
 
 STATUS = {"status": "in-progress"}
@@ -112,6 +113,7 @@ async def test_a_call_beside_a_browser_s_is_shown_while_it_runs() -> None:
         await at.is_what_a_reload_shows()
 
 
+@releases.agents_as_tools_go_on
 async def test_what_an_agent_asks_while_it_runs_as_a_tool_stands_after_its_call_whose_output_follows() -> None:
     till = Till()
     cashier = agent(
@@ -130,6 +132,7 @@ async def test_what_an_agent_asks_while_it_runs_as_a_tool_stands_after_its_call_
         await at.is_what_a_reload_shows()
 
 
+@releases.workflow_tools_in_one_step
 async def test_what_a_workflow_asks_that_runs_as_a_tool_stands_after_its_call_whose_output_follows() -> None:
     class Query(BaseModel):
         name: str = ""

@@ -9,6 +9,7 @@ from adk_stream_protocol import ApprovalPolicy, Chain, Link, Nobody
 from adk_stream_protocol.protocol.call_record import State
 from adk_stream_protocol.testing import call
 from chat.test_completions import ROWS, Exports
+from support import releases
 from support.approvers import Approver
 from support.pages import Page, Slow, Till, results_told
 from support.workers import Workers, words_body, workers
@@ -45,6 +46,7 @@ async def next_server(staff: Workers) -> Page:
     return at
 
 
+@releases.goes_on_after_drain
 async def test_a_denial_in_the_inbox_is_told_by_the_next_server() -> None:
     till, busy = Till(), Thinking()
     policy = ApprovalPolicy(decide=lambda request: Chain([Link(["max"])]) if request.tool == "pay" else Nobody())
@@ -63,6 +65,7 @@ async def test_a_denial_in_the_inbox_is_told_by_the_next_server() -> None:
         assert "Not now." in str(results_told(staff.model))
 
 
+@releases.goes_on_after_drain
 @pytest.mark.parametrize("when", ["before", "while", "after"])
 @pytest.mark.parametrize("first_word", [None, {"status": "in-progress"}])
 async def test_the_end_of_a_long_running_call_is_told_by_the_next_server(when: str, first_word: Any) -> None:

@@ -15,12 +15,18 @@ UV = ROOT / ".venv" / "bin" / "uv"
 
 FAST_PART = (
     "tests/adk",
-    "tests/chat",
     "tests/demo",
-    "tests/protocol/test_stream.py",
-    "tests/transports",
+    "tests/chat/test_answers_beside_work.py",
+    "tests/chat/test_answers_flow.py",
+    "tests/chat/test_answers_stopped.py",
+    "tests/chat/test_service_draining.py",
+    "tests/chat/test_service_draining_unasked.py",
+    "tests/chat/test_turns_regenerate.py",
+    "tests/transports/test_http.py",
+    "tests/transports/test_router.py",
+    "tests/live/test_live_approvals.py",
     "tests/live/test_live_both_modes.py",
-    "tests/live/test_live_nodes.py",
+    "tests/live/test_live_browser_tools.py",
 )
 OWN_WARNINGS = (  # of older ADKs, about themselves
     "ignore:SelectableGroups dict interface is deprecated:DeprecationWarning",

@@ -1,13 +1,17 @@
 """How a run ends, in both modes: what the session keeps of an unfinished answer, and what the log says of a failure."""
 
 import logging
+from contextlib import suppress
 
 from google.adk.events import Event
 from google.genai import types
 
+from ..protocol.call_record import NotAllowed, State, lose_run
+from ..store.base import advance
 from .run import RunContext
 from .session import MessageIds
 from .translate.translator import Translator
+from .versions import PLUGINS_SEE_CANCELLED_TOOLS
 
 logger = logging.getLogger(__name__)
 
@@ -34,10 +38,23 @@ async def append_if_leased(context: RunContext, events: list[Event], segment: st
     try:
         if has_failed and not await still_has_lease(context):
             return False
+        if not PLUGINS_SEE_CANCELLED_TOOLS:
+            await _lose_cut_calls(context)
         await context.chat.append(events)
     except Exception as error:  # the session is gone or busy: the stream must end all the same
         log_failure(error, segment)
     return True
+
+
+async def _lose_cut_calls(context: RunContext) -> None:
+    """What the gate does as soon as a tool is cancelled, if ADK says so."""
+    leased = context.leased
+    for call, record in list(leased.records.items()):
+        if record.state is State.STARTED and record.lease_token == leased.lease.token:
+            with suppress(NotAllowed):  # it has ended meanwhile
+                leased.records[call] = await advance(
+                    context.store, leased.key, call, lambda found, _: lose_run(found, living_run=None)
+                )
 
 
 async def still_has_lease(context: RunContext) -> bool:

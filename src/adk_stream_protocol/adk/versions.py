@@ -28,6 +28,8 @@ LACKS: dict[Release, tuple[str, ...]] = {
         "questions of remote agents cannot be answered",
         "the model is not told of a call that a stop has cut, unless the call needed an approval",
         "streamed arguments are shown when they are complete",
+        "a message that goes on without its client is not continued by the next server after a drain",
+        "a workflow that runs as a tool and asks may be shown in two parts",
     ),
     (2, 12): (
         "workflow nodes have no require_confirmation",
@@ -37,6 +39,7 @@ LACKS: dict[Release, tuple[str, ...]] = {
         "a call that is cut is recorded when its run ends, not at once",
         "workflows need an input_schema to be tools",
         "text takes the way through ADK",
+        "an agent does not go on after a question of a sub-agent that runs as its tool (single_turn)",
     ),
 }
 """By the release that has it."""
@@ -47,6 +50,8 @@ HAS_ABORT_SIGNAL = ADK >= (2, 11)
 TOOL_NODES_ASK_PLUGINS = ADK >= (2, 11)
 
 NODES_CAN_ASK = ADK >= (2, 12)
+
+PLUGINS_SEE_CANCELLED_TOOLS = ADK >= (2, 13)
 
 
 def lacks_of(release: Release) -> list[str]:
