@@ -30,7 +30,8 @@ from gunicorn.config import Config as GunicornConfig
 from uvicorn.main import main as uvicorn_main
 
 import options_tables
-from adk_stream_protocol import ChatBridge, cli
+from adk_stream_protocol import ChatBridge
+from adk_stream_protocol.cli_options import build_parser
 from adk_stream_protocol.testing import ScriptedModel
 from support.apps import app_of, user_of
 from support.documents import PAGES, ROOT, Block, anchors_of, blocks_of, run_page, text_without_code
@@ -249,7 +250,7 @@ def test_the_commands_of_a_page_exist(page: Path) -> None:
 
 def _parse_ours(arguments: list[str], where: str) -> None:
     try:
-        cli._parser().parse_args(arguments)  # pyright: ignore[reportPrivateUsage]
+        build_parser().parse_args(arguments)
     except SystemExit as ended:
         if ended.code != 0:  # --help and --version end with 0
             pytest.fail(where)
