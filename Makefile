@@ -104,8 +104,15 @@ faults: setup
 	@$(MAKE) --no-print-directory test-next
 	@$(RUN) $(BIN)/python tests/mutation/mutate.py approvals states call_keys chains digest call_ids seals
 
+# Leaves its figures in .bench/ and says what got slower since the last time.
 bench: .bench-venv/.ready
-	@.bench-venv/bin/python benchmarks/run.py $(ARGS)
+	@mkdir -p .bench
+	@test ! -f .bench/cost.json || mv .bench/cost.json .bench/cost.before.json
+	@.bench-venv/bin/python benchmarks/run.py --json .bench/cost.json $(ARGS)
+	@.bench-venv/bin/python benchmarks/plot.py .bench/cost.json docs/pictures/cost.svg
+	@test ! -f .bench/cost.before.json || $(BIN)/python benchmarks/compare.py .bench/cost.before.json .bench/cost.json || true
+	@.bench-venv/bin/python benchmarks/memory.py --json .bench/memory.json
+	@.bench-venv/bin/python benchmarks/load.py --json .bench/load.json
 	@$(BIN)/python benchmarks/long_chat.py
 	@$(BIN)/python benchmarks/chat_length.py
 	@$(BIN)/python benchmarks/live_audio.py

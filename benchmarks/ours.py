@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from itertools import count
 
 from asgi_call import post
@@ -10,6 +10,7 @@ from cases import PROMPT, USER_ID, Output, ServedTurn, text_read_by
 from fastapi import FastAPI
 from google.adk.agents import LlmAgent
 from google.adk.events import Event
+from google.genai import types
 from sse_text import ai_sdk_text
 
 from adk_stream_protocol import ChatBridge
@@ -32,10 +33,22 @@ def encode_events(events: list[Event]) -> list[bytes]:
     return frames
 
 
+def encode_words(words: list[str]) -> list[bytes]:
+    """The same for words that go past ADK."""
+    translator = Translator(root_author="a")
+    frames = [sse.encode_events(b"abcd", list(enumerate(encode_chunks(translator.start("m")))))]
+    first = Event(author="a", partial=True, content=types.Content(role="model", parts=[types.Part(text=words[0])]))
+    frames += [sse.encode_events(b"abcd", [(1, chunk)]) for chunk in encode_chunks(translator.feed(first))]
+    for place, word in enumerate(words[1:], 2):
+        chunks = translator.grow(word, is_thought=False)
+        frames.append(sse.encode_events(b"abcd", [(place, encode_chunks(chunks or [])[0])]))
+    return frames
+
+
 @asynccontextmanager
-async def ours(agent: LlmAgent) -> AsyncIterator[ServedTurn]:
+async def ours(agent: LlmAgent, *, direct_text: bool = True) -> AsyncIterator[ServedTurn]:
     """The whole way from the request body to server-sent events, through the library's own router."""
-    bridge = ChatBridge(agent, user_id=lambda connection: USER_ID)
+    bridge = ChatBridge(agent, user_id=lambda connection: USER_ID, direct_text=direct_text)
     app = FastAPI()
     app.include_router(bridge.router("/api/chat"))
 
@@ -44,6 +57,11 @@ async def ours(agent: LlmAgent) -> AsyncIterator[ServedTurn]:
 
     async with app.router.lifespan_context(app):
         yield ServedTurn(run, text_read_by(ai_sdk_text))
+
+
+def ours_through_adk(agent: LlmAgent) -> AbstractAsyncContextManager[ServedTurn]:
+    """With every word through ADK, as where somebody watches them."""
+    return ours(agent, direct_text=False)
 
 
 def _body(chat_id: str) -> bytes:

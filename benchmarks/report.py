@@ -10,7 +10,7 @@ from typing import Any
 
 from measure import Samples, ratio_to
 
-_PACKAGES = ("google-adk", "google-genai", "a2a-sdk", "ag-ui-adk", "fastapi", "pydantic", "orjson")
+_PACKAGES = ("google-adk", "google-genai", "a2a-sdk", "ag-ui-adk", "pydantic-ai-slim", "fastapi", "pydantic", "orjson")
 
 
 @dataclass(frozen=True)

@@ -3,6 +3,8 @@
     make bench
     .bench-venv/bin/python benchmarks/run.py --rounds 5 --json figures.json
 
+Over real HTTP, with ADK's own server and pydantic-ai beside: `load.py`. What a running answer holds: `memory.py`.
+
 The environment holds `a2a-sdk` on purpose. Where it is missing, ADK retries the import of its A2A agent on
 every run and executes two modules again (compiling them too under PYTHONDONTWRITEBYTECODE=1): up to 15 ms
 that every case would pay and that would pull all ratios towards 1.
@@ -24,6 +26,7 @@ from pathlib import Path
 
 from report import Table, as_json, as_markdown, as_text, machine_facts
 from sections import cost_of_encoding, cost_per_delta, cost_to_first_text
+from tool_turns import cost_of_tools
 
 
 def main() -> None:
@@ -57,6 +60,7 @@ async def _measured(delta_counts: list[int], rounds: int) -> list[Table]:
     tables = [await cost_per_delta(delta_count, rounds, progress) for delta_count in delta_counts]
     tables += await cost_of_encoding(rounds, progress)
     tables.append(await cost_to_first_text(rounds, progress))
+    tables += await cost_of_tools(rounds, progress)
     progress("done")
     return tables
 

@@ -33,6 +33,7 @@ def turn_cases() -> dict[str, Case]:
         "run_sse": run_sse,
         "ag-ui-adk adapter": ag_ui_adapter,
         "ag-ui-adk endpoint": ag_ui_endpoint,
+        "ours, all through ADK": ours.ours_through_adk,
         "ours": ours.ours,
     }
 
@@ -121,12 +122,17 @@ async def _our_frames(events: list[Event]) -> list[bytes]:
     return ours.encode_events(events)
 
 
+async def _our_direct_frames(events: list[Event]) -> list[bytes]:
+    return ours.encode_words([event.content.parts[0].text for event in events if event.partial])
+
+
 def _encoders() -> dict[str, tuple[Encode, TextOfFrame]]:
     return {
         "orjson floor": (_orjson_floor, ai_sdk_text),
         "run_sse": (_run_sse_frames, adk_event_text),
         "ag-ui-adk translator": (_ag_ui_frames, ag_ui_text),
-        "ours": (_our_frames, ai_sdk_text),
+        "ours, all through ADK": (_our_frames, ai_sdk_text),
+        "ours": (_our_direct_frames, ai_sdk_text),
     }
 
 

@@ -28,13 +28,15 @@ PROBE = Path(__file__).parent.parent / "support" / "telemetry_probe.py"
     ],
     ids=str,
 )
-def test_spans_and_logs_are_the_same_in_every_environment(environment: dict[str, str]) -> None:
+def test_spans_logs_and_metrics_are_the_same_in_every_environment(environment: dict[str, str]) -> None:
     clean = {name: value for name, value in os.environ.items() if not name.startswith(("ADK_", "OTEL_"))}
     probe = subprocess.run(
         [sys.executable, str(PROBE)], env={**clean, **environment}, capture_output=True, text=True, check=True
     )
     heard = json.loads(probe.stdout)
     assert heard["default"] == heard["ours"]
+    assert heard["direct"] == heard["through ADK"]
+    assert any(line.startswith("metric") for line in heard["direct"])
     assert len([line for line in heard["ours"] if line.startswith("span")]) >= 4
 
 

@@ -367,3 +367,8 @@ any_value = st.recursive(
 def test_any_value_becomes_one_line_of_strict_json(value: Any, text: str) -> None:
     output_of(value)
     assert b"\n" not in encode_json(c.Data("data-adk-x", value, text))
+
+
+def test_one_chunk_alone_is_encoded_whatever_is_in_it() -> None:
+    alone, again = ([*c.encode_chunks([c.TextDelta("0", "a\ud800b")] * count)] for count in (1, 2))
+    assert alone == again[:1] == [b'{"type":"text-delta","id":"0","delta":"a?b"}']

@@ -91,6 +91,13 @@ class _Renewals:
 
     A thread that is woken takes its turn from the main loop. So it is not woken for each lease: it looks by itself,
     long before a renewal is due, and most leases come and go between two looks.
+
+    | Attributes | |
+    |---|---|
+    | `_store`, `_own_store`, `_lease_s`, `_on_lost` | how leases are renewed |
+    | `_kept`, `sign_of_life_at` | what the main loop says |
+    | `_tasks`, `_silent_since` | what the thread knows of it |
+    | `_loop`, `_woken`, `_is_asleep`, `_is_over`, `has_ended` | its life |
     """
 
     def __init__(self, store: Store, lease_s: float, on_lost: Callable[[Lease], None]) -> None:

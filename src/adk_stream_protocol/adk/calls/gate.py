@@ -115,6 +115,9 @@ class ApprovalGate(BasePlugin):
             leased.call_ids.new_model_call(callback_context.agent_name, callback_context.branch)
 
     async def after_model_callback(self, *, callback_context: CallbackContext, llm_response: LlmResponse) -> None:
+        parts = llm_response.content.parts if llm_response.content is not None else None
+        if not any(part.function_call for part in parts or ()):  # one more word, nearly always
+            return
         leased, session = self._leased_chat_of(callback_context.session), callback_context.session
         if leased is not None:
             speaker = callback_context.agent_name, callback_context.branch
