@@ -79,6 +79,8 @@ class Books:
     is_joined: bool = False
     """It has answered several things in one turn."""
     is_talking: bool = False
+    said_in: str = ""
+    """The message that has the words of the turn that goes on."""
     in_flight: ModelEvent | None = None
     unheard: int = 0
     """Turns that the user wants to hear no more of."""

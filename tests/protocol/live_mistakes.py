@@ -177,6 +177,11 @@ def wait_behind(real: Real, routes: Routes, message: Message) -> None:
         real(routes, message)
 
 
+def speak_of_result(real: Real, routes: Routes, event: Any) -> Any:
+    routes._is_saying = False
+    return real(routes, event)
+
+
 PLANTED: dict[str, tuple[Plant, str, str]] = {
     "segments are opened again": (
         method(LiveSegments, "_open", lambda real, turns, message, *given: turns._do(effects.Open(message.name))),
@@ -193,6 +198,11 @@ PLANTED: dict[str, tuple[Plant, str, str]] = {
     "the end of a turn closes nothing": (
         method(Routes, "_complete", lambda real, routes, event: replace(real(routes, event), is_over=False)),
         "speech",
+        "a turn is over",
+    ),
+    "a late result counts as one of the turn that goes on": (
+        method(Routes, "_take_results", speak_of_result),
+        "a result that comes late",
         "a turn is over",
     ),
     "nobody is told of turns": (without(effects.Notify), "words and two calls", "nobody is told"),

@@ -179,6 +179,9 @@ class World(BookedTable):
             shown = {call for effect in done if isinstance(effect, effects.Close) for call in effect.at_work}
             undecided = {key(call) for call, book in books.calls.items() if book.state == "made"}
             assert not shown & undecided, "a segment ends before its card can come"
+            has_calls = any(book.message == books.said_in for book in books.calls.values())
+            assert has_calls or not books.segments.get(books.said_in), "a turn is over, and its segment is open"
+            books.said_in = ""
             is_idle = all(book.state in ("to come", "over") for book in books.calls.values()) and not books.owed
             if is_idle and not self.scene.losses and not books.is_joined:  # then nobody can tell what was answered
                 kept = [name for name, timer in books.timers.items() if timer.name == "silent" and books.segments[name]]
@@ -208,6 +211,7 @@ class World(BookedTable):
         self._came(self._event(is_said=True, is_partial=True))
         self._emit()
         written = [effect.message for effect in books.effects if isinstance(effect, effects.Write)]
+        books.said_in = "".join(written[-1:])
         assert not books.opened_late.intersection(written), "words stand in an old message"
         if is_closed and speech:
             assert written in ([], [speech]), "what was said aloud is not answered in its message"
@@ -276,6 +280,7 @@ class World(BookedTable):
     def _hand(self, _: str) -> None:
         books = self.books
         books.left["hand over"] -= 1
+        books.said_in = ""  # the call that hands over is in this turn, and has its result
         event = self._event(is_said=True, results=(CallKey("inv", "transfer"),), hands_over=True)
         books.owed = max(books.owed, 1) + (self.scene.family == "2.5")
         books.unheard += bool(books.unheard)
