@@ -9,6 +9,7 @@ import pytest
 from google.adk.agents import LlmAgent
 from google.adk.sessions import InMemorySessionService
 from google.adk.tools import AgentTool, FunctionTool, ToolContext
+from google.adk.workflow import Workflow, node
 
 from adk_stream_protocol import ApprovalPolicy, ChatBridge, Limits, NotFound
 from adk_stream_protocol.store.memory import MemoryStore
@@ -86,6 +87,26 @@ async def test_an_agent_that_runs_as_a_tool_waits_for_consent(provider: Provider
         await is_told(at, "You are free.")
         assert calendar.tokens == [TOKEN]
         assert results_told(at.chat.model) == [{"result": "Inner: free."}]
+
+
+async def test_a_workflow_that_runs_as_a_tool_waits_for_consent(provider: Provider) -> None:
+    calendar = Calendar(provider.config())
+
+    @node
+    def prepare() -> dict[str, str]:
+        return {}
+
+    edges = [("START", prepare, node(FunctionTool(calendar.read_calendar)))]
+    workflow = Workflow(name="look", description="Looks.", edges=edges)  # pyright: ignore[reportArgumentType]
+    async with page([call("look")], "You are free.", tools=(workflow,)) as at:
+        asked = await at.say("Am I free?")
+        [request] = asked.of_type("data-adk-auth-request")
+        assert request["data"]["toolCallId"] == at.part("look")["toolCallId"]
+        assert at.part("look")["preliminary"] is True
+        await at.is_what_a_reload_shows()
+        await at.chat.bridge.complete_auth("ann", callback_of(asked))
+        await is_told(at, "You are free.")
+        assert (calendar.tokens, results_told(at.chat.model)) == ([TOKEN], [{"events": "none"}])
 
 
 @both_families

@@ -107,7 +107,9 @@ class FunctionCalls:
         if name == CONFIRMATION:
             return self._ask(speaker, call_id, arguments, records)
         if name == CREDENTIAL:
-            waiting = str(as_dict(arguments).get("functionCallId"))
+            asked_for = str(as_dict(arguments).get("functionCallId"))
+            # A workflow's node has no call of its own: the workflow's waits.
+            waiting = asked_for if self._wire_ids.of(asked_for) is not None else worked_on_in(event)
             self.works_on(waiting)
             wire_id = self._wire_ids.of(waiting)
             return self._writer.data("auth-request", auth_request(arguments, wire_id), id=call_id)
