@@ -71,6 +71,7 @@ EQUIVALENT: dict[str, dict[str, str]] = {
         "_asked_about: str(original.get(\"id\")) -> (original.get('id'))": (
             "ADK's ids are texts; a question without one is about no call."
         ),
+        "note_stored: None -> ('mutant')": _NOT_USED,
         '_input_request: call.name or "" -> (call.name)': ("The name is known: it was looked for."),
         "_input_request: \"\" -> ('mutant')": ("The name is known: it was looked for."),
     },
