@@ -119,3 +119,36 @@ def test_a_run_that_ends_on_a_result_does_not_make_the_client_post_again() -> No
         "finish-step",
         "finish stop",
     ]
+
+
+def test_work_that_goes_on_gets_no_step_of_its_own_while_another_agent_streams_arguments() -> None:
+    """A new step would end the arguments, and what still comes of them has no place."""
+
+    def event(author: str, *parts: types.Part, **more: Any) -> Event:
+        content = types.Content(role="model", parts=list(parts))
+        return Event(author=author, invocation_id="i1", branch=f"par.{author}", content=content, **more)
+
+    def piece(text: str) -> Event:
+        arguments = [types.PartialArg(json_path="$.city", string_value=text)]
+        call = types.FunctionCall(id="s1", name="weather", partial_args=arguments, will_continue=True)
+        return event("b", types.Part(function_call=call), partial=True)
+
+    asked = [called("c1", "pay", amount=1), called("c2", "browse")]
+    placeholder = types.FunctionResponse(id="c1", name="pay", response={"error": "Wait."})
+    written = lines(
+        translate_events(
+            event(
+                "b",
+                types.Part(function_call=types.FunctionCall(id="s1", name="weather", partial_args=[])),
+                partial=True,
+            ),
+            piece("Os"),
+            event("a", *asked, long_running_tool_ids={"c2"}),
+            event("a", types.Part(function_response=placeholder)),
+            piece("lo"),
+            event("b", called("s1", "weather", city="Oslo")),
+            event("b", types.Part(function_response=types.FunctionResponse(id="s1", name="weather", response={}))),
+        )
+    )
+    assert not [line for line in written if line.startswith("tool-input-error")]
+    assert 'tool-input-available s1 weather {"city": "Oslo"} {"adk": {"author": "b"}}' in written

@@ -54,7 +54,7 @@ from .named_tools import NamedTools
 from .outcomes import as_response
 from .policy import ApprovalPolicy, ApprovalRequest, Verdict
 from .questions import REQUIRES_CONFIRMATION, name_questions
-from .remote_calls import RemoteQuestion, made_in, policy_request, questions_in, take_results, without_question
+from .remote_calls import questions_in, record_question, take_results
 from .seals import seal_as_recorded
 from .unanswerable import (
     refuse_question_without_client,
@@ -134,7 +134,9 @@ class ApprovalGate(BasePlugin):
         if asks_for_confirmation(event):
             return without_node_question(event)
         for asked in questions_in(event):
-            await self._ask_for_remote(event, asked, session)
+            if asked.call not in leased.records:  # ADK relays a question twice
+                call = self.new_call(leased, asked.call, BaseTool(name=asked.tool, description=""))
+                await record_question(call, event, asked, session)
         await take_results(event, self._store, leased)
         name_questions(event, leased.records)
         name_inner_calls(event, leased)
@@ -145,20 +147,6 @@ class ApprovalGate(BasePlugin):
         elif event.error_code == ABORTED:
             seal_as_recorded(event, session.events, leased.records)
         return None
-
-    async def _ask_for_remote(self, event: Event, asked: RemoteQuestion, session: Session) -> None:
-        """A remote agent asks: record it before anybody sees it. The policy says who is asked; that somebody is, the
-        remote agent has decided."""
-        leased = self._leased[ChatKey(session.app_name, session.user_id, session.id)]
-        if asked.call in leased.records:
-            return  # ADK relays a question twice
-        call = self.new_call(leased, asked.call, BaseTool(name=asked.tool, description=""))
-        call.arguments = copy.deepcopy(asked.arguments)
-        call.verdict = await self.policy.verdict(policy_request(event, asked.question, session))
-        refusal = await call.ask_for_remote(asked.question, made_in(event))
-        if refusal is not None:
-            logger.error("a remote agent's question was not asked: %s", refusal)
-            without_question(event, asked.question)
 
     def _call_of(self, tool: BaseTool, tool_context: ToolContext) -> GatedCall | None:
         """None for a call in a chat that this process does not run: nobody could be asked there. Agents that run as

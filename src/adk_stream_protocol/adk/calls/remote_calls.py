@@ -20,6 +20,7 @@ from ...protocol.answers import CONFIRMATION
 from ...protocol.call_record import CallKey, CallRecord, NotAllowed, State
 from ...store.base import Store, advance
 from ..event_parts import as_dict, is_frameworks_own, is_relayed
+from .gated_call import GatedCall
 from .leased_chat import LeasedChat
 from .policy import ApprovalRequest
 
@@ -76,6 +77,17 @@ def without_question(event: Event, call: types.FunctionCall) -> None:
     kept = [part for part in parts if part.function_call is not call]
     event.content = types.Content(role="model", parts=kept) if kept else None
     event.long_running_tool_ids = {*(event.long_running_tool_ids or ())} - {call.id or ""}
+
+
+async def record_question(call: GatedCall, event: Event, asked: RemoteQuestion, session: Session) -> None:
+    """A remote agent asks: record it before anybody sees it. The policy says who is asked; that somebody is, the remote
+    agent has decided."""
+    call.arguments = copy.deepcopy(asked.arguments)
+    call.verdict = await call.policy.verdict(policy_request(event, asked.question, session))
+    refusal = await call.ask_for_remote(asked.question, made_in(event))
+    if refusal is not None:
+        logger.error("a remote agent's question was not asked: %s", refusal)
+        without_question(event, asked.question)
 
 
 async def take_results(event: Event, store: Store, leased: LeasedChat) -> None:
