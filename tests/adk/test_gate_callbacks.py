@@ -10,6 +10,7 @@ from google.adk.tools import FunctionTool, LongRunningFunctionTool
 from google.adk.tools.tool_confirmation import ToolConfirmation
 from google.genai import types
 
+from adk_stream_protocol.adk.calls.outcomes import OUTCOME_UNKNOWN
 from adk_stream_protocol.adk.calls.waiting import current_chat
 from adk_stream_protocol.protocol.digest import cannot_be_shown
 from support.at_the_gate import AtTheGate
@@ -163,3 +164,23 @@ async def test_what_a_remote_agent_asks_and_nobody_can_record_is_not_asked(caplo
     reason = cannot_be_shown({"amount": float("nan")})
     logged = [entry.getMessage() for entry in caplog.records if entry.levelno >= logging.ERROR]
     assert logged == [f"a remote agent's question was not asked: This call was not run: {reason}."]
+
+
+# -- a call that turns out to be another one --------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("is_live", [False, True])
+async def test_a_call_that_is_not_what_was_shown_fails_and_is_over(is_live: bool) -> None:
+    at = await AtTheGate.opened()
+    observed = at.observe() if is_live else None
+    at.leased.records[KEY] = paid("1")
+    at.leased.begin(KEY)
+    response = await at.gate.fail(PAYS, at.tool_context, "It is another one.")
+    assert response == {"error": OUTCOME_UNKNOWN}  # the store has no such call
+    assert (at.leased.at_work, at.leased.unstored) == (set(), set())
+    assert observed is None or observed.told == [("settled", "1")]
+
+
+async def test_a_call_of_another_chat_that_is_not_what_was_shown_fails() -> None:
+    at = await AtTheGate.opened("elsewhere")
+    assert await at.gate.fail(PAYS, at.tool_context, "It is another one.") == {"error": "It is another one."}

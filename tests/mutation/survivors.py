@@ -108,6 +108,8 @@ EQUIVALENT: dict[str, dict[str, str]] = {
         "GatedCall: kw_only=True -> **{}": _NAMED_BY_ALL,
         "GatedCall: True -> (False)": _NAMED_BY_ALL,
         "GatedCall._read_again: None -> ('mutant')": _NOT_USED,
+        "GatedCall.ask_for_remote: approval_id=None -> **{}": "It is None where nobody says otherwise.",
+        "GatedCall._question: dict(schema) -> (schema)": "It is written as JSON, whatever kind of mapping it is.",
         "GatedCall.lose: None -> ('mutant')": _NO_SUCH_TOKEN,
     },
     "call_parts": {
