@@ -160,8 +160,9 @@ async def test_it_can_be_switched_off() -> None:
     assert await through_adk(alone(WORDS), direct_text=False) == ALL
 
 
-async def test_an_adk_that_is_not_tested_gets_every_piece(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(direct_agents.adk_version, "__version__", "2.99.0")
+@pytest.mark.parametrize("release", ["2.10.0", "2.12.0", "2.14.0", "3.0.0"])
+async def test_an_adk_that_is_not_tested_gets_every_piece(release: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(direct_agents.adk_version, "__version__", release)
     assert await through_adk(alone(WORDS)) == ALL
 
 

@@ -1,6 +1,5 @@
 """Older releases of ADK: what they lack is said, and what could not be approved is not run."""
 
-import logging
 from collections.abc import AsyncGenerator
 from itertools import pairwise
 from pathlib import Path
@@ -14,7 +13,6 @@ from google.adk.workflow import START, Workflow, node
 from adk_stream_protocol.adk import versions
 from adk_stream_protocol.adk.calls.gate import ApprovalGate
 from adk_stream_protocol.adk.calls.policy import ApprovalPolicy
-from adk_stream_protocol.adk.request import direct_text
 from adk_stream_protocol.adk.runner import RunnerOptions, build_runner
 from adk_stream_protocol.errors import ConfigurationError
 from adk_stream_protocol.store.memory import MemoryStore
@@ -72,16 +70,6 @@ def test_a_runner_says_it_and_the_newest_release_lacks_nothing(caplog: pytest.Lo
         built(helper())
     said = [record for record in caplog.records if record.name == versions.__name__]
     assert len(said) == (1 if versions.lacks_of(versions.ADK) else 0)
-
-
-@pytest.mark.parametrize("release", ["2.10.0", "2.12.0", "2.14.0", "3.0.0"])
-def test_direct_text_is_off_with_releases_that_it_is_not_tested_with(
-    release: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
-    monkeypatch.setattr(direct_text.adk_version, "__version__", release)
-    caplog.set_level(logging.INFO)
-    assert direct_text.open_for_agents(*built(helper())) == frozenset()
-    assert f"not tested with google-adk {release}" in caplog.text
 
 
 # -- tools that are workflow nodes ------------------------------------------------------------------------------------

@@ -101,13 +101,6 @@ describe("what is under way, and what went wrong", () => {
     expect(onRetry).toHaveBeenCalledOnce();
   });
 
-  test("trying again is not offered where it cannot help", () => {
-    const error = new Error("This agent's model has no live mode. Write to it without a live session.");
-    show([user("Hello")], { status: "error", error });
-    expect(screen.getByRole("alert").textContent).toContain("has no live mode");
-    expect(screen.queryByRole("button", { name: "Retry" })).toBeNull();
-  });
-
   test.each([new Error(" "), undefined])("an error that says nothing is told all the same: %s", (error) => {
     show([user("Hello")], { status: "error", error });
     expect(screen.getByRole("alert").textContent).toContain("Something went wrong.");
