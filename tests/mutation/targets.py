@@ -155,7 +155,17 @@ TARGETS = {
         ["tests/chat/test_leases.py", "tests/chat/test_leased_calls.py", "tests/chat/test_leased_calls_nested.py"],
     ),
     "delivery": Target("adk_stream_protocol.adk.calls.delivery", ["tests/adk/test_delivery.py"]),
-    "gate": Target("adk_stream_protocol.adk.calls.gate", LIVE_GATE_TESTS),
+    "gate": Target(
+        "adk_stream_protocol.adk.calls.gate",
+        [
+            *LIVE_GATE_TESTS,
+            "tests/adk/test_named_tools.py",
+            "tests/adk/test_consent_inside.py",
+            "tests/adk/test_inner_calls_told.py",
+            "tests/adk/test_gated_nodes.py",
+            "tests/transports/websocket/test_live_voice.py",
+        ],
+    ),
     "gate_steps": Target("adk_stream_protocol.adk.calls.gate_steps", LIVE_GATE_TESTS),
     "live_gate": Target("adk_stream_protocol.adk.calls.live_gate", LIVE_GATE_TESTS),
     "unanswerable": Target("adk_stream_protocol.adk.calls.unanswerable", GATE_TESTS),
