@@ -89,6 +89,15 @@ async def test_what_is_left_to_others_has_no_deadline() -> None:
     assert (stored.deadline, stored.browser_deadline, stored.approval_id) == (None, None, None)
 
 
+async def test_consent_has_the_time_that_an_approval_has() -> None:
+    gate = await Gate.opened()
+    call = gate.call()
+    assert await call.ask_for_consent() is None
+    stored = await gate.stored()
+    assert (stored.executor, stored.state) == ("browser", State.APPROVED)
+    assert (stored.browser_deadline, stored.deadline) == (stored.asked_at + call.policy.deadline_s, None)
+
+
 async def test_what_cannot_be_shown_is_not_asked() -> None:
     gate = await Gate.opened()
     tool = client_tool("pay", "Pays.")
