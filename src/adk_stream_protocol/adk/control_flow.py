@@ -36,7 +36,7 @@ def control_flow_of(agent: LlmAgent) -> frozenset[str]:
         "exit_loop": exit_loop in functions,
         "task_completed": any(base.__module__ == _SEQUENCES for base in type(agent.parent_agent).__mro__),
     }
-    own = {_name(tool) for tool in tools if not _is_adks(tool)}
+    own = {tool_name(tool) for tool in tools if not _is_adks(tool)}
     return frozenset(name for name, is_given in given.items() if is_given) - own
 
 
@@ -57,5 +57,6 @@ def _is_adks(tool: Any) -> bool:
     return function in (exit_loop, transfer_to_agent) or is_sequences or type(tool).__name__ == "FinishTaskTool"
 
 
-def _name(tool: Any) -> str:
+def tool_name(tool: Any) -> str:
+    """Agents take plain functions as tools, too."""
     return getattr(tool, "name", None) or getattr(tool, "__name__", "")

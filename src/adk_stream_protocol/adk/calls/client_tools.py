@@ -11,6 +11,7 @@ from google.genai import types
 from pydantic import PydanticUserError, TypeAdapter
 
 from ...errors import ConfigurationError
+from ..control_flow import tool_name
 from ..node_tree import all_nodes
 
 Approve = bool | Callable[..., bool | Awaitable[bool]]
@@ -54,7 +55,7 @@ def browser_tools_of(root: Any) -> dict[str, ClientTool]:
         if isinstance(tool, ClientTool):
             found.setdefault(tool.name, tool)
         else:
-            others.add(getattr(tool, "name", None) or getattr(tool, "__name__", ""))
+            others.add(tool_name(tool))
     return {name: tool for name, tool in found.items() if name not in others}
 
 

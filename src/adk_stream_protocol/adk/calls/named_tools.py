@@ -10,6 +10,7 @@ from google.adk.tools.base_toolset import BaseToolset
 from google.adk.workflow import BaseNode
 
 from ...errors import ConfigurationError
+from ..control_flow import tool_name
 from ..node_tree import all_nodes
 from .policy import ApprovalPolicy
 
@@ -82,7 +83,7 @@ def _static_names(node: BaseNode) -> Iterator[str]:
         yield node.name  # workflow nodes are asked about under their own names
     for tool in _tools_of(node):
         if not _is_toolset(tool):
-            yield getattr(tool, "name", None) or getattr(tool, "__name__", "")
+            yield tool_name(tool)
 
 
 def _is_toolset(tool: Any) -> bool:

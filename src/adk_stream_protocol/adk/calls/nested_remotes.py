@@ -25,7 +25,7 @@ from .gated_call import NOT_APPROVED, GatedCall, new_approval_id
 from .gated_nodes import GATE
 from .live_observer import NestedCall
 from .outcomes import OUTCOME_UNKNOWN, ended_response
-from .remote_calls import policy_request
+from .remote_calls import policy_request, read_question
 from .resumption import response_part
 from .waiting import begins, calls_above, current_chat, outer_call, wait_for_answer
 
@@ -116,11 +116,11 @@ class _RemoteRun:
         return True
 
     async def _decision(self, question: types.FunctionCall, event: Event) -> types.Part:
-        about = as_dict(question.args)
-        wanted = policy_request(event, question, self._ctx.session, user=self._leased.key.user_id)
-        original, asked = as_dict(about.get("originalFunctionCall")), as_dict(about.get("toolConfirmation"))
-        call = self._call(event, str(original.get("id")), BaseTool(name=wanted.tool, description=""))
-        call.arguments = copy.deepcopy(dict(wanted.arguments))
+        remote = read_question(event, question)
+        asked = as_dict(as_dict(question.args).get("toolConfirmation"))
+        call = self._call(event, remote.call.call_id, BaseTool(name=remote.tool, description=""))
+        call.arguments = copy.deepcopy(remote.arguments)
+        wanted = policy_request(event, remote, self._ctx.session, user=self._leased.key.user_id)
         call.verdict = await self._gate.policy.verdict(wanted)
         refusal = await call.ask(hint=asked.get("hint"), payload=asked.get("payload"), approval_id=new_approval_id())
         confirmation: dict[str, Any] = {"confirmed": False}

@@ -46,26 +46,27 @@ class RemoteQuestion(NamedTuple):
     question: types.FunctionCall
 
 
+def read_question(event: Event, question: types.FunctionCall) -> RemoteQuestion:
+    original = as_dict(as_dict(question.args).get("originalFunctionCall"))
+    call = CallKey(event.invocation_id, str(original.get("id") or ""))
+    return RemoteQuestion(call, str(original.get("name")), as_dict(original.get("args")), question)
+
+
 def questions_in(event: Event) -> list[RemoteQuestion]:
     """What a remote agent asks in this event."""
-    found: list[RemoteQuestion] = []
-    for question in event.get_function_calls() if is_relayed(event) else ():
-        original = as_dict(as_dict(question.args).get("originalFunctionCall"))
-        if question.name == CONFIRMATION and is_frameworks_own(event, question) and original.get("id"):
-            call = CallKey(event.invocation_id, str(original["id"]))
-            found.append(RemoteQuestion(call, str(original.get("name")), as_dict(original.get("args")), question))
-    return found
+    calls = event.get_function_calls() if is_relayed(event) else ()
+    asked = [
+        read_question(event, call) for call in calls if call.name == CONFIRMATION and is_frameworks_own(event, call)
+    ]
+    return [question for question in asked if question.call.call_id]
 
 
-def policy_request(
-    event: Event, question: types.FunctionCall, session: Session, user: str | None = None
-) -> ApprovalRequest:
+def policy_request(event: Event, asked: RemoteQuestion, session: Session, user: str | None = None) -> ApprovalRequest:
     """What the policy is asked about. `user`: the owner of the chat, if the session is another one's."""
-    original = as_dict(as_dict(question.args).get("originalFunctionCall"))
     return ApprovalRequest(
         user=user or session.user_id,
-        tool=str(original.get("name")),
-        arguments=copy.deepcopy(as_dict(original.get("args"))),
+        tool=asked.tool,
+        arguments=copy.deepcopy(asked.arguments),
         agent=event.author,
         state=dict(session.state),
     )
@@ -83,7 +84,7 @@ async def record_question(call: GatedCall, event: Event, asked: RemoteQuestion, 
     """A remote agent asks: record it before anybody sees it. The policy says who is asked; that somebody is, the remote
     agent has decided."""
     call.arguments = copy.deepcopy(asked.arguments)
-    call.verdict = await call.policy.verdict(policy_request(event, asked.question, session))
+    call.verdict = await call.policy.verdict(policy_request(event, asked, session))
     refusal = await call.ask_for_remote(asked.question, made_in(event))
     if refusal is not None:
         logger.error("a remote agent's question was not asked: %s", refusal)
