@@ -4,10 +4,13 @@ import asyncio
 from typing import Any
 
 import pytest
+from google.adk.agents.callback_context import CallbackContext
 from google.adk.events import Event
+from google.adk.models.llm_request import LlmRequest
 from google.adk.tools import FunctionTool, LongRunningFunctionTool
 from google.adk.tools.tool_confirmation import ToolConfirmation
 from google.adk.workflow import node
+from google.genai import types
 
 from adk_stream_protocol import call_ref, client_tool
 from adk_stream_protocol.adk.calls.leased_chat import LeasedChat
@@ -142,3 +145,84 @@ async def test_in_a_live_session_a_tool_that_asks_by_itself_asks_under_an_id_of_
     at.tool_context.request_confirmation(hint="Sure?")
     await asyncio.wait_for(at.after(PAYS), 60)
     assert [type(approval_id) for approval_id in asked] == [str]
+
+
+async def test_models_are_called_without_names_to_look_for() -> None:
+    at = await AtTheGate.opened()
+    request = LlmRequest()
+    context = CallbackContext(at.context)
+    await at.gate.before_model_callback(callback_context=context, llm_request=request)
+
+
+@pytest.mark.parametrize("is_live", [False, True])
+async def test_sound_is_told_to_a_live_run_alone(is_live: bool) -> None:
+    at, routed = await AtTheGate.opened(), list[Any]()
+    if is_live:
+        observed: Any = at.observe()
+        observed.route = lambda *told: routed.append(told)
+    sound = types.Part(inline_data=types.Blob(data=b"0", mime_type="audio/pcm"))
+    event = Event(author="a", content=types.Content(role="model", parts=[sound]))
+    assert await at.gate.on_event_callback(invocation_context=at.context, event=event) is None
+    assert routed == ([(event, at.context.session)] if is_live else [])
+
+
+@pytest.mark.parametrize(("branch", "is_live", "is_delegated"), [("a.b@1", True, True), ("a.b@1", False, False)])
+async def test_a_call_is_delegated_only_in_a_live_session(branch: str, is_live: bool, is_delegated: bool) -> None:
+    at = await AtTheGate.opened()
+    if is_live:
+        at.observe()
+    at.context.branch = branch
+    assert at.call(PAYS).is_delegated is is_delegated
+
+
+async def test_the_result_of_a_call_inside_a_tool_has_no_place_in_the_session() -> None:
+    at = await AtTheGate.opened("inner")
+    at.observe(is_live=False)
+    current_chat.set(at.leased)
+    await at.before(PAYS)
+    assert at.leased.unstored == {KEY}
+    await at.after(PAYS, {"paid": 5})
+    assert at.leased.unstored == set()
+
+
+@pytest.mark.parametrize("is_live", [False, True])
+async def test_a_task_is_refused_in_a_live_session_alone(is_live: bool) -> None:
+    at, task = await AtTheGate.opened(), FunctionTool(pay)
+    task._defers_response = True  # pyright: ignore[reportPrivateUsage]
+    if is_live:
+        at.observe()
+    await at.before(task)
+    refused = await at.after(task, None)
+    assert ("cannot work in a live session" in refused["error"]) if is_live else refused is None
+
+
+async def test_a_call_that_is_not_what_was_shown_has_failed() -> None:
+    at = await AtTheGate.opened()
+    observed = at.observe()
+    observed.happens = lambda: at.decide(approved=True)
+    tool = FunctionTool(pay, require_confirmation=True)
+    assert await at.before(tool) is None
+    assert await at.gate.fail(tool, at.tool_context, "Changed.") == {"error": "Changed."}
+    (found,) = (await at.store.read(CHAT)).records
+    assert (found.state, found.result["response"]) == (State.FAILED, {"error": "Changed."})
+    assert observed.told[-1] == ("settled", "1")
+
+
+async def test_temporary_state_is_not_recorded() -> None:
+    at = await AtTheGate.opened()
+    at.observe().happens = lambda: at.decide(approved=True)
+    tool = FunctionTool(pay, require_confirmation=True)
+    assert await at.before(tool) is None
+    at.tool_context.state.update({"temp:token": "secret", "paid": 5})
+    assert await at.after(tool, {"paid": 5}) is None
+    (found,) = (await at.store.read(CHAT)).records
+    assert found.result["state"] == {"paid": 5}
+
+
+async def test_what_is_left_of_a_result_whose_chat_was_deleted_is_unknown() -> None:
+    at = await AtTheGate.opened()
+    at.observe().happens = lambda: at.decide(approved=True)
+    tool = FunctionTool(pay, require_confirmation=True)
+    assert await at.before(tool) is None
+    await at.store.forget(at.leased.lease)
+    assert "is unknown" in (await at.after(tool, {"paid": 5}))["error"]

@@ -195,6 +195,22 @@ async def test_a_tool_that_asks_by_itself_in_a_node_gets_what_it_asked_for() -> 
 
 
 @releases.tool_nodes
+async def test_a_tool_in_a_node_cannot_ask_twice() -> None:
+    async def pay(tool_context: ToolContext, amount: int) -> Any:
+        """Pays never."""
+        tool_context.request_confirmation(hint="Sure?")
+        return {"status": "asked"}
+
+    flow = Workflow(name="flow", edges=[(START, details), (details, node(FunctionTool(pay)))])
+    async with page(agent=flow) as at:
+        await at.say("Pay.")
+        at.decide("pay")
+        await at.answer()
+        assert "cannot ask for approval a second time" in at.part("pay")["errorText"]
+        await at.is_what_a_reload_shows()
+
+
+@releases.tool_nodes
 async def test_a_browsers_tool_and_a_long_running_one_are_answered_in_nodes() -> None:
     def where() -> dict[str, Any]:  # pyright: ignore[reportReturnType]
         """Runs in the browser."""

@@ -9,7 +9,7 @@ from google.adk.tools import BaseTool, FunctionTool, ToolContext
 from google.adk.tools.tool_confirmation import ToolConfirmation
 from google.genai import types
 
-from adk_stream_protocol import client_tool
+from adk_stream_protocol import Nobody, client_tool
 from adk_stream_protocol.adk.calls import live_gate
 from adk_stream_protocol.adk.calls.gated_call import STORE_DOWN
 from adk_stream_protocol.adk.calls.waiting import current_chat, outer_call
@@ -100,17 +100,14 @@ async def test_whoever_the_policy_names_is_asked_whatever_the_tool_says(tool: Ba
 
 @pytest.mark.parametrize("tool", [GATED, UNSURE, FunctionTool(pay)], ids=["gated", "unsure", "ungated"])
 async def test_what_the_policy_waives_is_recorded_where_somebody_would_have_been_asked(tool: BaseTool) -> None:
-    at = await AtTheGate.opened()
+    at = await AtTheGate.opened(decide=lambda _: Nobody)
     observed = at.observe()
-    call = at.call(tool)
-    call.verdict = "nobody"
     outer_call.set(None)
-    assert await live_gate.ask_if_needed(call, PAY, at.tool_context) is None
+    assert await at.before(tool) is None
     found = (await at.store.read(CHAT)).records
     assert [record.state for record in found] == ([State.STARTED] if tool is GATED else [])
-    assert observed.told == []
-    # A tool that fails to say whether it asks fails again, in ADK's hands: nothing runs in it.
-    assert outer_call.get() == (None if tool is UNSURE else KEY)
+    assert observed.told == [("began", "1")]
+    assert outer_call.get() == KEY
 
 
 async def test_what_the_policy_waives_does_not_run_while_the_store_is_down() -> None:
@@ -130,7 +127,7 @@ async def test_only_calls_of_the_chats_own_session_have_others_nested_in_them(ch
     at.observe()
     current_chat.set(at.leased)
     outer_call.set(None)
-    assert await live_gate.ask_if_needed(at.call(FunctionTool(pay)), PAY, at.tool_context) is None
+    assert await at.before(FunctionTool(pay)) is None
     assert outer_call.get() == (KEY if chat_id == "c1" else None)
 
 
@@ -183,6 +180,21 @@ async def test_what_is_approved_while_the_run_ends_is_left_to_the_next_one() -> 
         await asyncio.wait_for(at.before(GATED), 3600)
     (found,) = (await at.store.read(CHAT)).records
     assert found.state is State.APPROVED
+    assert observed.told == [("waits", "1"), ("goes on", "1"), ("abandoned", "1")]
+
+
+async def test_what_is_approved_inside_a_tool_while_a_request_run_ends_is_given_up_with_it() -> None:
+    at = await AtTheGate.opened("inner")
+
+    async def approve() -> None:
+        at.leased.begins_nothing = True
+        await at.decide(approved=True)
+
+    observed = at.observe(is_live=False)
+    observed.happens = approve
+    current_chat.set(at.leased)
+    with pytest.raises(TimeoutError):
+        await asyncio.wait_for(at.before(GATED), 3600)
     assert observed.told == [("waits", "1"), ("goes on", "1"), ("abandoned", "1")]
 
 

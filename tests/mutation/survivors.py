@@ -12,6 +12,7 @@ _NO_SUCH_TOKEN = "No lease has that token: the run that holds the call is gone e
 _NOT_USED = "What `pop` gives back is not used."
 _NOT_CHANGED_MEANWHILE = "Nothing is added or taken away while it is gone through."
 _ASKED_FIRST = "`advance` writes nothing where nothing moves; to ask first takes less time."
+_SPARES_WORDS = "Without a call there is no id to change; to ask first spares each word a look at the session."
 _NOBODYS_KEY = "No call has such a key: the ids of runs are ADK's own."
 _LESS_MEMORY = "It takes less memory that way."
 _CLASS_ALONE = "Of what goes wrong in a policy, only the class is logged."
@@ -191,14 +192,17 @@ EQUIVALENT: dict[str, dict[str, str]] = {
         "LeasedCalls._give_up: None -> ('mutant')": _NO_SUCH_TOKEN,
     },
     "gate": {
-        "ApprovalGate._ask_for_remote: \"\" -> ('mutant')": "Nobody reads what a remote tool is said to do.",
-        "ApprovalGate._verdict: self._policy.decide is None or is_control_flow or type(tool) is BaseTool -> "
-        "(is_control_flow or type(tool) is BaseTool)": "`verdict` asks that, too; to ask first spares it a copy.",
-    },
-    "gate_steps": {
-        "record_result: dict(tool_context.actions.state_delta) -> (tool_context.actions.state_delta)": (
-            "The state is written as JSON before anything else can change it."
+        "ApprovalGate.after_model_callback: not any(part.function_call for part in parts or ()) -> False": (
+            _SPARES_WORDS
         ),
+        "ApprovalGate.after_model_callback: any(part.function_call for part in parts or ()) -> "
+        "((part.function_call for part in parts or ()))": _SPARES_WORDS,
+        "ApprovalGate.on_event_callback: leased.live_observer is not None and is_all_voice(event) -> False": (
+            "Nothing else is found in such an event, and it is routed all the same; to ask first spares time."
+        ),
+        "ApprovalGate.on_event_callback: \"\" -> ('mutant')": "Nobody reads what a remote tool is said to do.",
+        "ApprovalGate._verdict: self.policy.decide is None or is_control_flow or type(tool) is BaseTool -> "
+        "(is_control_flow or type(tool) is BaseTool)": "`verdict` asks that, too; to ask first spares it a copy.",
     },
     "live_gate": {
         "ask_if_needed: True -> (False)": "Whom the policy names is asked, whatever the tool says.",

@@ -161,6 +161,7 @@ TARGETS = {
             *LIVE_GATE_TESTS,
             "tests/adk/test_named_tools.py",
             "tests/adk/test_consent_inside.py",
+            "tests/adk/test_consent_and_approval.py",
             "tests/adk/test_inner_calls_told.py",
             "tests/adk/test_gated_nodes.py",
             "tests/transports/websocket/test_live_voice.py",

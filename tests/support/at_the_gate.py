@@ -106,7 +106,8 @@ class AtTheGate:
         answered = call_record.take_output(found, by="ann", result={"output": {"seat": 7}}, now=self.store.clock.now)
         assert await self.store.compare_and_set(found, answered)
 
-    def observe(self, *, has_given_up: bool = False) -> Observed:
+    def observe(self, *, has_given_up: bool = False, is_live: bool = True) -> Observed:
         observed: Any = Observed(has_given_up)
-        self.leased.observer = self.leased.live_observer = observed
+        self.leased.observer = observed
+        self.leased.live_observer = observed if is_live else None
         return observed

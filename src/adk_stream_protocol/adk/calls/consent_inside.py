@@ -18,10 +18,11 @@ from ...errors import NotFound
 from ...protocol.call_record import CallKey, ChatKey
 from ..event_parts import CREDENTIAL
 from .credentials import GRANTED, answer_of_consent, answer_of_key, shown_request
-from .gate_steps import record_failure, text_of_failure
+from .gate_steps import has_asked, record_failure, text_of_failure
 from .gated_call import GatedCall, new_approval_id
 from .live_observer import NestedCall
 from .outcomes import ended_response
+from .unanswerable import withdraw_question
 from .waiting import calls_above, outer_call, wait_for_answer
 
 logger = logging.getLogger(__name__)
@@ -44,6 +45,8 @@ async def run_after_consent(call: GatedCall, arguments: dict[str, Any], tool_con
     result: Any = None
     while asks_for_consent(call, tool_context):
         config = tool_context.actions.requested_auth_configs.pop(call.key.call_id)
+        if has_asked(call, tool_context):
+            withdraw_question(tool_context)  # it asks again when it runs again
         given = await _wait(call, config, tool_context.agent_name)
         if "error" in given:
             return given

@@ -197,8 +197,7 @@ class ApprovalGate(BasePlugin):
             logger.error("the store is down: call %s was not run", call.key.call_id)
             return {"error": STORE_DOWN}
         if instead is None:
-            if not call.waits_inside:
-                begins(call)
+            begins(call)
             call.leased.begin(call.key)
             live_gate.notify_begun(call, tool_context)
         return instead
@@ -265,9 +264,6 @@ class ApprovalGate(BasePlugin):
         call = self._call_of(tool, tool_context)
         if call is None:
             return refuse_question_without_client(tool_context)
-        if call.diverted is not None:
-            requested = tool_context.actions.requested_tool_confirmations
-            requested[call.key.call_id], call.diverted = call.diverted, None
         try:
             replaced = await self._after(call, tool_args, tool_context, result)
         except BaseException:
@@ -288,10 +284,14 @@ class ApprovalGate(BasePlugin):
     async def _after(
         self, call: GatedCall, tool_args: dict[str, Any], tool_context: ToolContext, result: Any
     ) -> dict[str, Any] | None:
-        if asks_for_consent(call, tool_context):
-            result = await run_after_consent(call, tool_args, tool_context)
-            recorded = await record_result(call, tool_context, result) if call.is_started else None
-            return recorded or as_response(result)
+        if not asks_for_consent(call, tool_context):
+            return await self._after_run(call, tool_args, tool_context, result)
+        result = await run_after_consent(call, tool_args, tool_context)
+        return await self._after_run(call, tool_args, tool_context, result) or as_response(result)
+
+    async def _after_run(
+        self, call: GatedCall, tool_args: dict[str, Any], tool_context: ToolContext, result: Any
+    ) -> dict[str, Any] | None:
         if call.is_started:
             return await record_result(call, tool_context, result)
         observer = call.leased.live_observer

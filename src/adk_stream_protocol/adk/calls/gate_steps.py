@@ -20,8 +20,11 @@ _NO_RESULT = "This call was run, and gave no result."
 
 
 def has_asked(call: GatedCall, tool_context: ToolContext) -> bool:
-    """Whether the tool has asked ADK for an approval of this call."""
-    return call.key.call_id in tool_context.actions.requested_tool_confirmations
+    """Whether the tool has asked for an approval of this call. What was diverted is put into ADK's list first."""
+    requested = tool_context.actions.requested_tool_confirmations
+    if call.diverted is not None:
+        requested[call.key.call_id], call.diverted = call.diverted, None
+    return call.key.call_id in requested
 
 
 def divert_question(call: GatedCall, tool_context: ToolContext) -> None:

@@ -11,6 +11,7 @@ from google.adk.tools import ToolContext
 from google.adk.tools.tool_confirmation import ToolConfirmation
 
 from ...errors import StoreUnavailable
+from .consent_inside import asks_for_consent, run_after_consent
 from .gate_steps import (
     record_failure,
     record_result,
@@ -20,7 +21,7 @@ from .gate_steps import (
     wait_if_run_is_ending,
 )
 from .gated_call import NOT_APPROVED, STORE_DOWN, GatedCall, new_approval_id
-from .live_observer import LiveObserver
+from .live_observer import WaitObserver
 from .outcomes import as_response, ended_response
 from .unanswerable import withdraw_question
 from .waiting import begins, is_own, runs_beside, wait_for_answer
@@ -36,12 +37,8 @@ async def ask_if_needed(call: GatedCall, arguments: dict[str, Any], tool_context
             return None  # ADK asks the tool again, and treats its failure
         is_required = True
     if is_required and call.verdict == "nobody":
-        refusal = await run_by_policy(call, arguments, tool_context)
-        if refusal is None:
-            begins(call)
-        return refusal
+        return await run_by_policy(call, arguments, tool_context)
     if call.verdict == "nobody" or (call.verdict is None and not is_required):
-        begins(call)
         return None
     refusal = await call.ask(hint=None, approval_id=new_approval_id())
     if refusal is not None:
@@ -76,6 +73,8 @@ async def run_again(call: GatedCall, tool_args: dict[str, Any], tool_context: To
             return refusal
         notify_begun(call, tool_context)
         result = await call.tool.run_async(args=tool_args, tool_context=tool_context)
+        if asks_for_consent(call, tool_context):
+            result = await run_after_consent(call, tool_args, tool_context)
     except StoreUnavailable:
         return {"error": STORE_DOWN}
     except BaseException as error:  # recorded as if ADK had run the tool
@@ -101,7 +100,7 @@ async def _take_up_when_approved(call: GatedCall, tool_context: ToolContext) -> 
         await wait_if_run_is_ending(call.leased)
         refusal = await take_up(call, call.arguments, tool_context)
     except asyncio.CancelledError:  # the agent has handed over meanwhile: what is approved is for another run
-        cast(LiveObserver, call.leased.live_observer).abandoned(call.key)
+        cast(WaitObserver, call.leased.observer).abandoned(call.key)
         raise
     if refusal is not None:
         return refusal
