@@ -1,8 +1,8 @@
 """The revision of a session: it changes with every event, and can be read without the session's events.
 
 ADK has no number for it. Its own services date a session with the event that they have stored last, and return the
-newest events alone. Together these show each new event, if they are read with care: a clock may go back, and two
-events may have the same time.
+newest events alone. If the event that was stored last is certainly among these, no earlier state of the session had
+the same events there.
 """
 
 from collections.abc import Sequence
@@ -25,14 +25,13 @@ def has_revisions(service: BaseSessionService) -> bool:
 
 def revision_of(session: Session) -> Sequence[Any] | None:
     """The same for a whole session and for its `RECENT` events. None if a new event could be missed."""
-    recent = session.events[-RECENT:]
+    recent, stored_at = session.events[-RECENT:], session.last_update_time
     if not recent:
         return []
-    newest = recent[-1].timestamp
-    # Databases sort events by their time. If one that is dated back was stored last, it is further up.
-    if abs(session.last_update_time - newest) > _TICK_S:
+    # The session has the date of the event that was stored last. Databases sort events by their dates, and this one may
+    # be dated before others. It is among these if all that are not older are among these.
+    if len(recent) == RECENT and recent[0].timestamp > stored_at - 2 * _TICK_S:
         return None
-    # Of events with the same time, the one that was stored last may be further up, too.
-    if len(recent) == RECENT and recent[0].timestamp >= newest - 2 * _TICK_S:
+    if not any(abs(event.timestamp - stored_at) <= _TICK_S for event in recent):
         return None
     return [(event.id, event.timestamp) for event in recent]
