@@ -58,6 +58,12 @@ def _notes(event: Event) -> Mapping[str, Any]:
     return (event.custom_metadata or {}).get(METADATA_KEY) or {}
 
 
+def ending_of(event: Event) -> tuple[str | None, str | None]:
+    """What has ended its run from outside, and the error text that the client got: see `MessageIds`."""
+    notes = _notes(event)
+    return notes.get("ended_by"), notes.get("failure")
+
+
 def message_id_of(event: Event) -> str:
     """The assistant's message that an event belongs to. Events of runs without this bridge have no such id."""
     return _notes(event).get("message_id") or f"msg-{event.invocation_id}"
