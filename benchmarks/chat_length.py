@@ -4,7 +4,9 @@
 
 A turn is four events: the user's words, a call, its result, the answer. ADK's own loading of the session is measured
 apart, in memory and in SQLite: the requests run on sessions that are loaded for nothing, so that the rest is this
-library's work, and in an edit ADK's run on what is left. All figures are CPU of the event loop's thread, without
+library's work, and in an edit ADK's run on what is left. At the end, a history of 1,000 events with ADK's own services,
+loading included, and one that has not changed (304), each beside one load: the median of paired rounds and their
+quartiles, with the CPU of all threads. All other figures are CPU of the event loop's thread. All are without
 Python's garbage collector: it runs when it likes, and stops everything for as long as the whole process is large.
 """
 
@@ -29,7 +31,7 @@ from google.adk.events import Event
 from google.adk.models import BaseLlm
 from google.adk.models.llm_request import LlmRequest
 from google.adk.models.llm_response import LlmResponse
-from google.adk.sessions import DatabaseSessionService, InMemorySessionService, Session
+from google.adk.sessions import BaseSessionService, DatabaseSessionService, InMemorySessionService, Session
 from google.genai import types
 
 from adk_stream_protocol import ChatBridge
@@ -37,6 +39,8 @@ from adk_stream_protocol.adk.session import MessageIds
 
 TURNS = (250, 500, 1000, 2000)
 ROUNDS = 5
+STORED_TURNS = 250  # ADK would take minutes to store a long chat
+PAIRS = 21
 KEY = {"app_name": "helper", "user_id": "ann", "session_id": "c"}
 
 
@@ -114,6 +118,17 @@ async def measured(work: Awaitable[Any]) -> tuple[float, float]:
     return took * 1e3, longest * 1e3
 
 
+async def cpu_ms(work: Awaitable[Any]) -> float:
+    """Of all threads: databases have their own."""
+    gc.collect()
+    gc.disable()
+    began_at = time.process_time()
+    await work
+    took = time.process_time() - began_at
+    gc.enable()
+    return took * 1e3
+
+
 async def median(work: Callable[[], Awaitable[Any]]) -> tuple[float, float]:
     await work()  # what is imported and compiled on the way is paid once
     figures = [await measured(work()) for _ in range(ROUNDS)]
@@ -146,6 +161,46 @@ async def load(turns: int) -> tuple[float, float]:
             in_memory, _ = await median(lambda: memory.get_session(**KEY))
             in_sqlite, _ = await median(lambda: sqlite.get_session(**KEY))
     return in_memory, in_sqlite
+
+
+async def histories(turns: int, rounds: int) -> None:
+    """`GET .../messages` with ADK's own services, beside loading the session with the same service."""
+    with tempfile.TemporaryDirectory() as folder:
+        async with DatabaseSessionService(f"sqlite+aiosqlite:///{Path(folder, 'chats.db')}") as sqlite:
+            for name, service in (("memory", InMemorySessionService()), ("SQLite", sqlite)):
+                session = await service.create_session(**KEY)
+                for event in (event for number in range(turns) for event in turn(number)):
+                    await service.append_event(session, event)
+                await compare_with_load(name, service, rounds)
+
+
+async def compare_with_load(name: str, service: BaseSessionService, rounds: int) -> None:
+    agent = LlmAgent(name="helper", model=OneWord())
+    bridge = ChatBridge(agent, user_id=lambda _: "ann", app_name="helper", session_service=service)
+    app = FastAPI()
+    app.include_router(bridge.router("/api/chat"))
+    async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://localhost") as http:
+
+        async def get(known: str, status: int) -> httpx.Response:
+            headers = {"if-none-match": known} if known else {}
+            response = await http.get("/api/chat/c/messages", headers=headers)
+            assert response.status_code == status
+            return response
+
+        tag = (await get("", 200)).headers["etag"]
+        figures: list[tuple[float, float, float]] = []
+        for number in range(rounds + 2):  # paired: what disturbs one disturbs its neighbour
+            works = service.get_session(**KEY), get("", 200), get(tag, 304)
+            load, whole, unchanged = [await cpu_ms(work) for work in works]
+            if number >= 2:  # what is imported and compiled on the way is paid once
+                figures.append((load, whole, unchanged))
+    print(f"       load from {name}: {statistics.median(load for load, _, _ in figures):.1f} ms of CPU", end="")
+    for what, place in (("GET messages", 1), ("unchanged", 2)):
+        ratios = sorted(figure[place] / figure[0] for figure in figures)
+        low, _, high = statistics.quantiles(ratios, n=4)
+        print(f"; {what} {statistics.median(ratios):.2f} times that [{low:.2f}-{high:.2f}]", end="")
+    print()
+    await bridge.aclose()
 
 
 async def measure(turns: int) -> None:
@@ -193,6 +248,8 @@ def main() -> None:
     print(f"{'turns':>6} {'':12} {'ms':>9} {'us/turn':>9} {'x memory':>9} {'x SQLite':>9} {'held, ms':>9}")
     for turns in [int(given) for given in sys.argv[1:]] or TURNS:
         asyncio.run(measure(turns))
+    print(f"A history of {4 * STORED_TURNS} events, all of it with its load, {PAIRS} rounds")
+    asyncio.run(histories(STORED_TURNS, PAIRS))
 
 
 if __name__ == "__main__":

@@ -149,7 +149,7 @@ class ChatBridge:
             print(message["role"], message["parts"])
         ```
         """
-        return (await self._service.messages(user_id, chat_id, files_root=self._prefix))[0]
+        return await self._service.history(user_id, chat_id, files_root=self._prefix).load()
 
     async def chats(self, user_id: str) -> list[ChatSummary]:
         """The user's newest chats (`Limits.max_listed_chats`), newest first.

@@ -130,10 +130,7 @@ async def test_without_a_prefix_a_chat_and_its_files_are_found(options: dict[str
 @pytest.mark.parametrize(
     ("method", "path", "status"),
     [
-        ("GET", "", 200),
-        ("HEAD", "", 200),
-        ("GET", "/c1/messages", 200),
-        ("HEAD", "/c1/messages", 200),
+        ("GET", "/approvals", 200),
         ("GET", "/c1/stream", 204),
         ("HEAD", "/c1/stream", 204),
         ("POST", "/c1/stop", 204),

@@ -3,7 +3,7 @@
 import asyncio
 import logging
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, TypedDict
 from urllib.parse import quote
 
@@ -12,6 +12,7 @@ from google.adk.events import Event
 from google.adk.models.base_llm import BaseLlm
 from google.adk.runners import Runner
 from google.adk.sessions import Session
+from google.adk.sessions.base_session_service import GetSessionConfig
 
 from ..loop_share import LoopShare
 from ..protocol.call_record import ChatKey
@@ -55,6 +56,12 @@ class MessageIds:
 
 def _notes(event: Event) -> Mapping[str, Any]:
     return (event.custom_metadata or {}).get(METADATA_KEY) or {}
+
+
+def ending_of(event: Event) -> tuple[str | None, str | None]:
+    """What has ended its run from outside, and the error text that the client got: see `MessageIds`."""
+    notes = _notes(event)
+    return notes.get("ended_by"), notes.get("failure")
 
 
 def message_id_of(event: Event) -> str:
@@ -139,6 +146,8 @@ class Chat:
     """The names of tools that certainly run in the browser."""
     direct_text_for: Callable[[], Mapping[str, BaseLlm]] = dict[str, BaseLlm]
     """The agents whose words need not go through ADK, with their models: see `request/direct_agents.py`."""
+    not_found: list[str] = field(default_factory=list[str], compare=False)
+    """The artifacts whose media type was looked up in vain."""
 
     @property
     def _key(self) -> _SessionKey:
@@ -152,9 +161,13 @@ class Chat:
     def root_author(self) -> str:
         return self.runner.agent.name if self.runner.agent else ""
 
-    async def load(self) -> Session | None:
+    async def load(self, *, recent: int | None = None) -> Session | None:
+        """`recent`: how many of its newest events are wanted, if not all."""
+        service = self.runner.session_service
         try:
-            return await self.runner.session_service.get_session(**self._key)
+            if recent is not None:
+                return await service.get_session(**self._key, config=GetSessionConfig(num_recent_events=recent))
+            return await service.get_session(**self._key)
         except ValueError as error:
             # Vertex AI raises a plain ValueError if the session is another user's. Subclasses, such as Pydantic's, mean
             # other errors.
@@ -215,6 +228,8 @@ class Chat:
             except Exception as error:  # the client can ask for the bytes later, but the event must be emitted now
                 logger.error("an artifact was not looked up: %s", type(error).__qualname__)
                 saved = None
+            if saved is None:
+                self.not_found.append(filename)
             media_type = (saved.mime_type if saved else None) or "application/octet-stream"
             return ArtifactFile(f"{self.files_url}/{quote(filename, safe='')}?version={version}", media_type)
 

@@ -10,19 +10,16 @@ from typing import TYPE_CHECKING, Any
 from starlette.requests import HTTPConnection
 
 from ..adk.calls.gate import ApprovalGate
-from ..adk.calls.inner_calls import with_inner_calls
 from ..adk.calls.policy import ApprovalPolicy
 from ..adk.chats import Chats
 from ..adk.live_listener import LiveListener
 from ..adk.request.direct_agents import find_direct_agents
 from ..adk.session import Chat
-from ..adk.translate.history import encode_history
 from ..chunk_log import ChunkLog, Reading
 from ..errors import MalformedRequest, NotFound, Restarting, RunActive
 from ..limits import Limits
 from ..protocol.call_record import CallRecord, ChatKey, State
 from ..protocol.chunks import SdkVersion
-from ..protocol.fold import UIMessage
 from ..protocol.frames import Send, sdk_version_of
 from ..protocol.messages import ClientStyle
 from ..protocol.turn import Turn, decode_body, decode_turn, read_turn
@@ -33,6 +30,7 @@ from .background import BackgroundWork, Opened
 from .caller import Caller
 from .completions import CallCompletions
 from .consents import Consents
+from .history import ChatHistory
 from .hooks import Groups, Prepare, UserId, ask_groups, ask_prepare, ask_user_id
 from .inbox import Approver, Inbox, InboxPage
 from .leases import ChatLeases
@@ -231,27 +229,12 @@ class ChatService:
 
     # -- the conversation ---------------------------------------------------------------------------------------------
 
-    async def messages(
+    def history(
         self, user: str, chat_id: str, *, files_root: str = "", sdk_version: SdkVersion | None = None
-    ) -> tuple[list[UIMessage], str | None]:
-        """The conversation as its clients saw it, and the id of the answer that it leaves out because it is running."""
+    ) -> ChatHistory:
+        """The conversation as its clients saw it, for a client that may have it already."""
         chat = self._chat(user, chat_id, files_root)
-        # Before the session is read: what ends meanwhile is left out, and can be read by its id for a minute.
-        run = self._leases.get(chat.key)
-        running = run.message_id if run is not None and run.log is not None else None
-        session = await chat.load()
-        if session is None:
-            raise NotFound
-        told = run.leased.unplaced if (run := self._leases.get(chat.key)) is not None else ()
-        records = await self._segments.records(chat.key)
-        history = await encode_history(
-            chat,
-            with_inner_calls(session.events, records.values(), told),
-            new_translator=lambda ids: self._segments.new_translator(chat, ids, sdk_version),
-            records=records,
-            running=running,
-        )
-        return history, running
+        return ChatHistory(chat, self._store, self._leases, self._settings.defaults.translators, sdk_version)
 
     async def chats(self, user: str) -> list[ChatSummary]:
         """The user's newest chats, newest first."""

@@ -1,7 +1,5 @@
 """Artifacts over HTTP: whole, a range, or 304 if the client has them; and what a browser may do with them."""
 
-import asyncio
-import hashlib
 import re
 from dataclasses import dataclass
 from urllib.parse import quote
@@ -12,6 +10,7 @@ from starlette.responses import Response
 from ..errors import RangeNotSatisfiable
 from ..limits import Limits
 from .http import refusal
+from .revalidation import NO_CACHE, digest_of, is_known
 
 _TOKEN = r"[A-Za-z0-9!#$&^_.+-]+"  # noqa: S105, not a secret
 _MEDIA_TYPE = re.compile(rf'({_TOKEN}/{_TOKEN})((?:\s*;\s*{_TOKEN}=(?:{_TOKEN}|"[A-Za-z0-9 !#$&^_.,:/+-]*"))*)')
@@ -37,17 +36,18 @@ class StoredFile:
 
 async def file_response(file: StoredFile, request_headers: Headers, limits: Limits) -> Response:
     data = file.data
-    tag = await _entity_tag(data, limits)
+    # A hash of the contents, not the version: in a chat that was deleted, versions are counted from 0 again.
+    tag = f'"{await digest_of(data, limits)}"'
     shown_type, is_shown = _how_to_show(file.media_type)
     headers = {
         "accept-ranges": "bytes",
-        "cache-control": "private, max-age=3600" if file.has_version else "private, no-cache",
+        "cache-control": "private, max-age=3600" if file.has_version else NO_CACHE,
         "content-disposition": f"{'inline' if is_shown else 'attachment'}; filename*=UTF-8''{_file_name(file.name)}",
         "content-security-policy": "default-src 'none'; sandbox",
         "etag": tag,
         "x-content-type-options": "nosniff",
     }
-    if _is_current(request_headers.get("if-none-match", ""), tag):
+    if is_known(tag, request_headers):
         return Response(status_code=304, headers=headers)
     wanted = request_headers.get("range")
     if wanted is None or request_headers.get("if-range", tag) != tag:
@@ -63,20 +63,6 @@ async def file_response(file: StoredFile, request_headers: Headers, limits: Limi
     first, end = found
     headers["content-range"] = f"bytes {first}-{end - 1}/{len(data)}"
     return Response(data[first:end], 206, media_type=shown_type, headers=headers)
-
-
-async def _entity_tag(data: bytes, limits: Limits) -> str:
-    """A hash of the contents, not the version: in a chat that was deleted, versions are counted from 0 again."""
-    if len(data) > limits.threaded_decode_bytes:
-        digest = await asyncio.to_thread(hashlib.sha256, data)
-    else:
-        digest = hashlib.sha256(data)
-    return f'"{digest.hexdigest()[:32]}"'
-
-
-def _is_current(known: str, tag: str) -> bool:
-    tags = [one.strip().removeprefix("W/") for one in known.split(",")]
-    return tag in tags or tags == ["*"]
 
 
 def _how_to_show(media_type: str) -> tuple[str, bool]:

@@ -20,7 +20,7 @@ from .surface import Surface
 logger = logging.getLogger(__name__)
 
 NO_STORE = "private, no-store"
-"""Caches keep nothing: for all responses but streams and files."""
+"""Caches keep nothing: for all responses but streams, files, histories and lists."""
 
 Endpoint = Callable[[Request], Awaitable[Response]]
 
@@ -64,7 +64,10 @@ async def respond_or_refuse(surface: Surface, request: Request, work: Awaitable[
         logger.debug("details", exc_info=error)
         response = refusal(BridgeError())
     response.headers.setdefault("cache-control", NO_STORE)  # chats are private, and they change
-    response.headers.update(surface.access.cors_headers(request.headers))
+    cors = surface.access.cors_headers(request.headers)
+    if (vary := cors.pop("vary", None)) is not None:
+        response.headers.add_vary_header(vary)
+    response.headers.update(cors)
     return response if isinstance(response, EventStreamResponse) else BoundedResponse(response, surface.limits)
 
 

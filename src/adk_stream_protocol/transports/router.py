@@ -4,7 +4,6 @@ from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from typing import Any
 
-import msgspec
 from fastapi import APIRouter
 from starlette.convertors import Convertor, register_url_convertor
 from starlette.requests import Request
@@ -12,14 +11,12 @@ from starlette.responses import Response
 from starlette.websockets import WebSocket
 
 from ..errors import MalformedRequest, NotFound
-from ..loop_share import LoopShare
 from ..protocol import sse
 from ..protocol.chunks import encode_json
-from ..protocol.fold import UIMessage
 from ..protocol.turn import decode_sdk_version
 from .files import StoredFile, file_response
 from .http import Endpoint, endpoint, read_body, respond, resume
-from .security import RUNNING
+from .revalidation import history_response, list_response
 from .surface import Surface
 from .websocket.live_sockets import LiveSockets
 
@@ -87,16 +84,13 @@ def build_router(surface: Surface, prefix: str) -> APIRouter:
         chat_id = request.path_params["chat_id"]
         root = request.url.path.rsplit("/", 2)[0]
         version = decode_sdk_version(None, request.headers.get("x-ai-sdk-version"))
-        history, running = await service.messages(user, chat_id, files_root=root, sdk_version=version)
-        response = _json(await _encode_messages(history))
-        if running is not None:
-            response.headers[RUNNING] = running
-        return response
+        history = service.history(user, chat_id, files_root=root, sdk_version=version)
+        return await history_response(history, request, user, surface.limits)
 
     async def chats(request: Request) -> Response:
         """The caller's chats."""
         user = await surface.identify(request)
-        return _json(await service.chats(user))
+        return await list_response(encode_json(await service.chats(user)), request, user, surface.limits)
 
     async def delete(request: Request) -> Response:
         """Forget a chat."""
@@ -110,7 +104,7 @@ def build_router(surface: Surface, prefix: str) -> APIRouter:
         user = await surface.identify(request)
         trail = await service.audit(user, request.path_params["chat_id"])
         if not trail:
-            await service.messages(user, request.path_params["chat_id"])  # which refuses what is not there
+            await service.history(user, request.path_params["chat_id"]).load()  # which refuses what is not there
         return _json(trail)
 
     async def approvals(request: Request) -> Response:
@@ -167,17 +161,6 @@ def build_router(surface: Surface, prefix: str) -> APIRouter:
     for path in {path for _, path in routes}:
         router.add_api_route(path, preflight, methods=["OPTIONS"], include_in_schema=False)
     return router
-
-
-async def _encode_messages(messages: list[UIMessage]) -> msgspec.Raw:
-    """One message after the other, and each is freed at once: both take a while for a long history."""
-    share = LoopShare()
-    encoded: list[bytes] = []
-    messages.reverse()
-    while messages:
-        await share.give_way()
-        encoded.append(encode_json(messages.pop()))
-    return msgspec.Raw(b"[" + b",".join(encoded) + b"]")
 
 
 def _json(value: Any) -> Response:

@@ -18,7 +18,14 @@ RUNNING = "x-adk-running"
 """The header in which the history names the message that it leaves out, because it is still running."""
 
 # Some releases of the AI SDK set `user-agent`, and Safari and Firefox send a preflight for it.
-_ALLOWED_HEADERS = ("content-type", "user-agent", "authorization", "x-ai-sdk-version", "last-event-id")
+_ALLOWED_HEADERS = (
+    "content-type",
+    "user-agent",
+    "authorization",
+    "x-ai-sdk-version",
+    "last-event-id",
+    "if-none-match",
+)
 _EXPOSED_HEADERS = f"{RUNNING}, retry-after, etag, content-range"
 _HEADER_NAME = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
 _ORIGIN = re.compile(r"https?://[A-Za-z0-9.:\[\]-]{1,255}")

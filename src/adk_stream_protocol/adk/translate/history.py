@@ -16,7 +16,7 @@ from ...protocol.call_record import CallRecord, Records
 from ...protocol.chunks import AnyChunk
 from ...protocol.fold import MessageFold, Part, UIMessage
 from ..event_parts import ArtifactFile, data_file, is_said, recorded_voice
-from ..session import Chat, MessageIds, kept_events, message_id_of, user_message_id_of
+from ..session import Chat, MessageIds, ending_of, kept_events, message_id_of, user_message_id_of
 from .translator import Translator
 
 Files = dict[str, ArtifactFile] | None
@@ -35,8 +35,8 @@ class _AssistantMessage:
             self._fold.feed(chunk)
 
     def feed(self, event: Event, files: Files) -> None:
-        ids = MessageIds.of(event)
-        self._ended_by, self._failure = ids.ended_by or self._ended_by, ids.failure or self._failure
+        ended_by, failure = ending_of(event)
+        self._ended_by, self._failure = ended_by or self._ended_by, failure or self._failure
         for chunk in self._translator.feed(event, files, records=self._records):
             self._fold.feed(chunk)
 
