@@ -1,6 +1,5 @@
 """The ADK runner behind a bridge, made of what the application has: an agent, an `App` or a `Runner`."""
 
-import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -14,6 +13,7 @@ from google.adk.sessions import BaseSessionService, InMemorySessionService
 from google.adk.workflow import BaseNode
 
 from ..errors import ConfigurationError
+from .calls.ends_of_agents import resumable
 from .calls.gated_nodes import put_gate_before_nodes
 from .calls.nested_remotes import let_remote_agents_wait
 from .node_tree import all_nodes
@@ -89,9 +89,3 @@ def _waiting_tools(agent: Any) -> Iterator[str]:
 
 def _waits(tool: Any) -> bool:
     return bool(getattr(tool, "_require_confirmation", False) or getattr(tool, "is_long_running", False))
-
-
-def resumable() -> ResumabilityConfig:
-    with warnings.catch_warnings():  # ADK calls it experimental; approvals need it
-        warnings.simplefilter("ignore")
-        return ResumabilityConfig(is_resumable=True)
