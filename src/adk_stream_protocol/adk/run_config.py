@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Callable, Mapping
-from functools import lru_cache
+from functools import cache, lru_cache
 from types import new_class
 from typing import Any
 
@@ -49,6 +49,14 @@ def resolved_telemetry() -> TelemetryConfig:
     return _resolved(*map(os.environ.get, _READ_BY_ADK))
 
 
+def leave_out_telemetry(config: RunConfig) -> None:
+    """For a run that nobody traces. ADK would still bring the whole conversation into the form of its newest records,
+    for each model call, and give them to nobody. The older form takes a third of the time. Telemetry of the user's own
+    is left alone."""
+    if config.telemetry is resolved_telemetry():
+        config.telemetry = _unheard()
+
+
 _READ_BY_ADK = (
     "ADK_CAPTURE_MESSAGE_CONTENT_IN_SPANS",
     "ADK_EXPERIMENTAL_TELEMETRY",
@@ -73,6 +81,13 @@ def _resolved(*environment: str | None) -> TelemetryConfig:
         ),
     )
     return _with_answers(resolved)
+
+
+@cache
+def _unheard() -> TelemetryConfig:
+    return _with_answers(
+        TelemetryConfig(genai_semconv_stability_opt_in="stable", adk_experimental_telemetry_opt_in=False)
+    )
 
 
 def _with_answers(config: TelemetryConfig) -> TelemetryConfig:
