@@ -10,7 +10,6 @@ from cases import PROMPT, USER_ID, Output, ServedTurn, text_read_by
 from fastapi import FastAPI
 from google.adk.agents import LlmAgent
 from google.adk.events import Event
-from google.genai import types
 from sse_text import ai_sdk_text
 
 from adk_stream_protocol import ChatBridge
@@ -33,13 +32,12 @@ def encode_events(events: list[Event]) -> list[bytes]:
     return frames
 
 
-def encode_words(words: list[str]) -> list[bytes]:
-    """The same for words that go past ADK."""
-    translator = Translator(root_author="a")
+def encode_words(first: Event, words: list[str]) -> list[bytes]:
+    """The same for words that go past ADK, behind the first one."""
+    translator = Translator(root_author=first.author)
     frames = [sse.encode_events(b"abcd", list(enumerate(encode_chunks(translator.start("m")))))]
-    first = Event(author="a", partial=True, content=types.Content(role="model", parts=[types.Part(text=words[0])]))
     frames += [sse.encode_events(b"abcd", [(1, chunk)]) for chunk in encode_chunks(translator.feed(first))]
-    for place, word in enumerate(words[1:], 2):
+    for place, word in enumerate(words, 2):
         chunks = translator.grow(word, is_thought=False)
         frames.append(sse.encode_events(b"abcd", [(place, encode_chunks(chunks or [])[0])]))
     return frames

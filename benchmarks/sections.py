@@ -123,7 +123,7 @@ async def _our_frames(events: list[Event]) -> list[bytes]:
 
 
 async def _our_direct_frames(events: list[Event]) -> list[bytes]:
-    return ours.encode_words([event.content.parts[0].text for event in events if event.partial])
+    return ours.encode_words(events[0], [event.content.parts[0].text for event in events[1:] if event.partial])
 
 
 def _encoders() -> dict[str, tuple[Encode, TextOfFrame]]:

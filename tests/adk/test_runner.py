@@ -1,9 +1,12 @@
 """A runner from an agent, an App or a Runner."""
 
+import subprocess
+import sys
 from collections.abc import Callable
 from typing import Any
 
 import pytest
+from google.adk import version as adk_version
 from google.adk.agents import LlmAgent, SequentialAgent
 from google.adk.apps import App, ResumabilityConfig
 from google.adk.artifacts import InMemoryArtifactService
@@ -243,3 +246,26 @@ def test_a_runner_with_anything_beside_it_is_refused(beside: dict[str, Any]) -> 
 def test_something_else_is_refused_by_its_type() -> None:
     with pytest.raises(ConfigurationError, match="not str"):
         build_runner("helper", NO_OPTIONS, gate())  # pyright: ignore[reportArgumentType]
+
+
+FIRST_REQUEST = """
+import asyncio, sys
+from fastapi import FastAPI
+from google.adk.agents import LlmAgent
+from adk_stream_protocol import ChatBridge
+from adk_stream_protocol.testing import ChatClient, ScriptedModel
+
+bridge = ChatBridge(LlmAgent(name="helper", model=ScriptedModel(["Hello."])), user_id=lambda _: "ann")
+app = FastAPI()
+app.include_router(bridge.router("/api/chat"))
+known = set(sys.modules)
+assert asyncio.run(ChatClient(app).send("hi")).text == "Hello."
+print("imported:", *(name for name in set(sys.modules) - known if name.startswith(("google.", "adk_stream"))))
+"""
+
+
+def test_the_first_request_imports_nothing() -> None:
+    if not adk_version.__version__.startswith("2.13."):
+        pytest.skip("other releases import other modules in their runs")
+    ran = subprocess.run([sys.executable, "-c", FIRST_REQUEST], capture_output=True, text=True, check=True)
+    assert "imported:\n" in ran.stdout

@@ -87,6 +87,15 @@ def said_aloud(event: Event) -> Event:
     return event.model_copy(update={"content": content})
 
 
+def is_more_text(event: Event) -> bool:
+    """Whether an event has nothing but one more piece of a text, as nearly all have."""
+    parts = event.content.parts if event.partial and event.content is not None else None
+    if parts is None or len(parts) != 1:
+        return False
+    part = parts[0]
+    return bool(part.text) and part.function_call is None and part.function_response is None
+
+
 def text_kind(part: types.Part) -> TextKind:
     return "reasoning" if part.thought else "text"
 

@@ -13,6 +13,7 @@ HEADERS = {
 }
 PING = b": ping\n\n"
 DONE = b"data: [DONE]\n\n"
+_EVENT = b"id: %b-%d\ndata: %b\n\n"
 
 _MAX_ID_LENGTH = 100  # ours are shorter
 
@@ -20,15 +21,15 @@ _MAX_ID_LENGTH = 100  # ours are shorter
 def encode_events(segment: bytes, events: Sequence[tuple[int | None, bytes]]) -> bytes:
     """Chunks, each with its place in the log."""
     if len(events) == 1:  # nearly always, and the rest would cost more than the encoding
-        return encode_event(segment, *events[0])
+        place, chunk = events[0]
+        if place is not None:
+            return _EVENT % (segment, place, chunk)
     return b"".join([encode_event(segment, place, chunk) for place, chunk in events])
 
 
 def encode_event(segment: bytes, place: int | None, chunk: bytes) -> bytes:
     """The id is a cursor: `Last-Event-ID` continues after it. Clients of the AI SDK ignore it."""
-    if place is None:
-        return b"data: " + chunk + b"\n\n"
-    return b"id: %b-%d\ndata: %b\n\n" % (segment, place, chunk)
+    return b"data: " + chunk + b"\n\n" if place is None else _EVENT % (segment, place, chunk)
 
 
 def decode_cursor(last_event_id: str | None, segment: str) -> int | None:

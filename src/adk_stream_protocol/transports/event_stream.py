@@ -1,8 +1,6 @@
 """Responses over HTTP: a stream, or a complete response. A client that does not read is cut off."""
 
 import asyncio
-from collections.abc import Generator
-from contextlib import contextmanager
 
 from starlette.responses import Response
 from starlette.types import Message, Receive, Scope, Send
@@ -81,8 +79,9 @@ class EventStreamResponse(Response):
 
     async def _wait(self, send: Send, waker: asyncio.Event, timer: "_ReaderTimer") -> None:
         if timer.ping_is_due:
-            with timer.sending(sse.PING):
-                await send(_body(sse.PING, more=True))
+            timer.sends(sse.PING)
+            await send(_body(sse.PING, more=True))
+            timer.has_sent()
         else:
             waker.clear()
             await waker.wait()
@@ -100,8 +99,9 @@ class EventStreamResponse(Response):
             ends = reader.is_at_end
             if events or ends:
                 body = sse.encode_events(segment, events) + (sse.DONE if ends else b"")
-                with timer.sending(body):
-                    await send(_body(body, more=not ends))
+                timer.sends(body)
+                await send(_body(body, more=not ends))
+                timer.has_sent()
                 if ends:
                     return
             if reader.has_more:
@@ -138,11 +138,11 @@ class _ReaderTimer:
     def _interval_s(self) -> float:
         return min(self._limits.ping_interval_s, self._limits.send_timeout_s)
 
-    @contextmanager
-    def sending(self, data: bytes) -> Generator[None]:
+    def sends(self, data: bytes) -> None:
         self._backlog.added += len(data)
         self._is_sending, self._since = True, self._loop.time()
-        yield
+
+    def has_sent(self) -> None:
         self._is_sending, self._since, self.ping_is_due = False, self._loop.time(), False
 
     def stop(self) -> None:

@@ -29,11 +29,12 @@ from ...errors import StoreUnavailable
 from ...protocol.call_record import CallKey, ChatKey
 from ...store.base import Lease, Store
 from ..control_flow import control_flow_of
-from ..event_parts import ABORTED, asks_for_confirmation, is_all_voice
+from ..event_parts import ABORTED, asks_for_confirmation, is_all_voice, is_more_text
 from . import live_gate
 from .client_tools import ClientTool
 from .consent_inside import asks_for_consent, run_after_consent
 from .credentials import asks_for_credential, without_request
+from .ends_of_agents import leave_out_mark
 from .gate_steps import (
     divert_question,
     has_asked,
@@ -131,6 +132,8 @@ class ApprovalGate(BasePlugin):
         if leased.live_observer is not None and is_all_voice(event):
             leased.live_observer.route(event, session)
             return None
+        if leased.live_observer is None and is_more_text(event):
+            return None
         if asks_for_confirmation(event):
             return without_node_question(event)
         for asked in questions_in(event):
@@ -146,6 +149,8 @@ class ApprovalGate(BasePlugin):
             leased.live_observer.route(event, session)
         elif event.error_code == ABORTED:
             seal_as_recorded(event, session.events, leased.records)
+        else:
+            leave_out_mark(event, invocation_context, leased)
         return None
 
     def _call_of(self, tool: BaseTool, tool_context: ToolContext) -> GatedCall | None:

