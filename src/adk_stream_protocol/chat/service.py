@@ -14,7 +14,7 @@ from ..adk.calls.inner_calls import with_inner_calls
 from ..adk.calls.policy import ApprovalPolicy
 from ..adk.chats import Chats
 from ..adk.live_listener import LiveListener
-from ..adk.request.direct_agents import find_direct_agents
+from ..adk.request.direct_agents import find_ways
 from ..adk.session import Chat
 from ..adk.translate.history import encode_history
 from ..chunk_log import ChunkLog, Reading
@@ -69,6 +69,7 @@ class ServiceSettings:
     limits: Limits
     defaults: RunDefaults
     direct_text: bool = True
+    merge_text: bool = False
 
 
 class ChatService:
@@ -89,7 +90,7 @@ class ChatService:
         limits = self.limits = settings.limits
         self._settings = settings
         self._store = store
-        self._chats = Chats(runner, find_direct_agents(runner, gate, is_wanted=settings.direct_text))
+        self._chats = Chats(runner, find_ways(runner, gate, direct=settings.direct_text, merge=settings.merge_text))
         self._background = BackgroundWork()
         self._announcer = Announcer(store, runner.app_name, settings.on_waiting)
         self._leases = ChatLeases(store, gate, settings.policy, limits.lease_s, self._announcer.announce)

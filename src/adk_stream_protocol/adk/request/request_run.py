@@ -77,7 +77,7 @@ class RequestRun:
         self._stopping: asyncio.Task[None] | None = None
         self._bounds = RunBounds(self, context.limits)
         self._max_log_bytes = context.limits.max_log_bytes
-        self._direct_text = DirectText(context.chat.direct_text_for(), translator, self._write, self._abort)
+        self._direct_text = DirectText(context.chat.model_ways(), translator, self._write, self._abort)
         self._waits = InnerWaits(self, context.leased, context.store)
         self._is_waiting = False
         self._unwritten: list[tuple[Event, dict[str, ArtifactFile] | None]] = []
