@@ -120,6 +120,7 @@ async def _measured(streams: int, words: int) -> dict[str, float]:
     tracemalloc.start()
     return {
         "bare ADK": await _bare(said, streams),
+        "bare ADK after one word": await _bare(said[:1], streams),  # what ADK sees of words that go past it
         "ours": await _ours(said, streams, lambda _: None),
         "ours, a reader that never reads": await _ours(said, streams, None),
     }

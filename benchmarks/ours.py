@@ -44,9 +44,9 @@ def encode_words(first: Event, words: list[str]) -> list[bytes]:
 
 
 @asynccontextmanager
-async def ours(agent: LlmAgent, *, direct_text: bool = True) -> AsyncIterator[ServedTurn]:
+async def ours(agent: LlmAgent, **options: bool) -> AsyncIterator[ServedTurn]:
     """The whole way from the request body to server-sent events, through the library's own router."""
-    bridge = ChatBridge(agent, user_id=lambda connection: USER_ID, direct_text=direct_text)
+    bridge = ChatBridge(agent, user_id=lambda connection: USER_ID, **options)
     app = FastAPI()
     app.include_router(bridge.router("/api/chat"))
 
@@ -60,6 +60,11 @@ async def ours(agent: LlmAgent, *, direct_text: bool = True) -> AsyncIterator[Se
 def ours_through_adk(agent: LlmAgent) -> AbstractAsyncContextManager[ServedTurn]:
     """With every word through ADK, as where somebody watches them."""
     return ours(agent, direct_text=False)
+
+
+def ours_merged(agent: LlmAgent) -> AbstractAsyncContextManager[ServedTurn]:
+    """The same, with the words that are ready together as one."""
+    return ours(agent, direct_text=False, merge_text=True)
 
 
 def _body(chat_id: str) -> bytes:

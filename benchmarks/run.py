@@ -24,6 +24,7 @@ import warnings
 from importlib.util import find_spec
 from pathlib import Path
 
+from latency import latency_of_words
 from report import Table, as_json, as_markdown, as_text, machine_facts
 from sections import cost_of_encoding, cost_per_delta, cost_to_first_text
 from tool_turns import cost_of_tools
@@ -61,6 +62,7 @@ async def _measured(delta_counts: list[int], rounds: int) -> list[Table]:
     tables += await cost_of_encoding(rounds, progress)
     tables.append(await cost_to_first_text(rounds, progress))
     tables += await cost_of_tools(rounds, progress)
+    tables.append(await latency_of_words(max(delta_counts), rounds, progress))
     progress("done")
     return tables
 

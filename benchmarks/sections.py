@@ -34,6 +34,7 @@ def turn_cases() -> dict[str, Case]:
         "ag-ui-adk adapter": ag_ui_adapter,
         "ag-ui-adk endpoint": ag_ui_endpoint,
         "ours, all through ADK": ours.ours_through_adk,
+        "ours, all through ADK, merged": ours.ours_merged,
         "ours": ours.ours,
     }
 

@@ -90,6 +90,7 @@ def test_the_options_of_a_bridge_are_these() -> None:
         "allowed_headers",
         "allowed_hosts",
         "direct_text",
+        "merge_text",
     ]
     required = [name for name, option in options.items() if option.default is inspect.Parameter.empty]
     assert required == ["agent", "user_id"]

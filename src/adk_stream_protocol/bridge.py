@@ -74,6 +74,7 @@ class ChatBridge:
         allowed_headers: Collection[str] = (),
         allowed_hosts: Collection[str] = (),
         direct_text: bool = True,
+        merge_text: bool = False,
     ) -> None:
         if not callable(user_id):
             raise ConfigurationError("user_id must be a function of the connection that returns the user's id.")
@@ -90,6 +91,7 @@ class ChatBridge:
             policy=approvals or ApprovalPolicy(),
             limits=limits or Limits(),
             direct_text=direct_text,
+            merge_text=merge_text,
             defaults=RunDefaults(
                 run_config=run_config,
                 translators=Translators(sdk_version=sdk_version, approval_style=approval_style),

@@ -58,14 +58,7 @@ class ChunkLog:
 
     def since(self, cursor: int, max_bytes: int) -> list[bytes]:
         """The chunks after the cursor: as many as fit into `max_bytes`, but at least one."""
-        if self.size_bytes <= max_bytes:
-            return self._chunks.since(cursor)
-        taken = 0
-        for end in range(cursor, len(self._chunks)):
-            taken += len(self._chunks[end])
-            if taken > max_bytes:
-                return self._chunks[cursor : max(end, cursor + 1)]
-        return self._chunks[cursor:]
+        return self._chunks.since(cursor, max_bytes)
 
     def replayed(self, until: int, max_bytes: int) -> Iterator[list[Event]]:
         """The whole message up to a place, in pieces."""

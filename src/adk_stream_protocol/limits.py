@@ -63,9 +63,9 @@ class Limits:
     max_listed_chats: int = 50
     """How many chats `GET {prefix}` lists, the newest first."""
 
-    max_send_bytes: int = 64 * 1024
-    """What a reader takes at a time. It is copied on its way to the socket, so a reader that does not read may cost up
-    to four times as much memory."""
+    max_send_bytes: int = 16 * 1024
+    """What a reader takes at a time, and what may wait for it in the server's write buffer. It is copied on its way to
+    the socket, so a reader that does not read may cost up to four times as much memory, beside its connection."""
 
     max_readers_per_run: int = 20
     """Readers of one run at once, in this process: pages of one user that show the same chat, and their lost

@@ -1,7 +1,7 @@
 """Runs with direct text and without, and what is left of each."""
 
 import re
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Callable
 from typing import Any
 
 from google.adk.agents import LlmAgent
@@ -43,11 +43,11 @@ async def read(agent: Any, *, is_on: bool, **options: Any) -> tuple[str, str, st
         return await read_turn(chat)
 
 
-async def read_turn(chat: Conversation) -> tuple[str, str, str]:
+async def read_turn(chat: Conversation, read_as: Callable[[list[Any]], Any] = list) -> tuple[str, str, str]:
     told = await chat.say("Go on.")
     session = await chat.session()
     stored = [event.model_dump(mode="json", exclude_none=True) for event in session.events] if session else []
-    return masked(told.chunks), masked(await chat.messages()), masked(stored)
+    return masked(read_as(told.chunks)), masked(await chat.messages()), masked(stored)
 
 
 def masked(found: Any) -> str:

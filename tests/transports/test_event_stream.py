@@ -38,7 +38,7 @@ from support.raw_sockets import (
 )
 
 DEAD = 5
-LIMITS = Limits(send_timeout_s=0.3, ping_interval_s=0.3)
+LIMITS = Limits(send_timeout_s=0.3, ping_interval_s=0.3, max_send_bytes=64 * 1024)
 STREAM = get("/api/chat/c1/stream")
 LIVE = upgrade("/api/chat/live")
 RESUME = frame({"type": "resume", "requestId": "r1", "id": "c1"})
@@ -73,10 +73,14 @@ def wrapped(app: FastAPI) -> FastAPI:
 
 
 @contextmanager
-def talking(said: str, *, is_wrapped: bool = False, limits: Limits = LIMITS, **options: Any) -> Generator[str]:
+def talking(
+    said: str, *, is_wrapped: bool = False, limits: Limits = LIMITS, middleware: Any = None, **options: Any
+) -> Generator[str]:
     """A server with such a chat, whose client has disconnected."""
     bridge = ChatBridge(LlmAgent(name="helper", model=Talkative()), user_id=user_of, limits=limits)
     app = wrapped(app_of(bridge)) if is_wrapped else app_of(bridge)
+    if middleware is not None:
+        app.add_middleware(middleware)
     size, waits = int(said.split()[0]) * 4096, said.endswith("wait")
 
     def has_said_all() -> bool:
@@ -110,6 +114,32 @@ def test_readers_of_a_stream_are_dropped(http: str, loop: str, count: int, is_wr
         with dead_readers(origin, DEAD, STREAM):
             until(lambda: open_descriptors() <= before + DEAD)  # the clients' own
             assert httpx.get(f"{origin}/api/chat/none/stream", timeout=PATIENCE_S).status_code == 204
+
+
+@servers
+def test_little_waits_in_the_server_for_a_reader_that_does_not_read(http: str, loop: str) -> None:
+    """However long the answer is: what a reader takes at a time, twice."""
+    waiting: list[int] = []
+    max_send_bytes = 16 * 1024
+
+    class Weighed:
+        def __init__(self, app: Any) -> None:
+            self._app = app
+
+        async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+            async def weighed_send(message: Any) -> None:
+                await send(message)
+                if transport := find_transport(send):
+                    waiting.append(transport.get_write_buffer_size())
+
+            await self._app(scope, receive, weighed_send if "stream" in scope.get("path", "") else send)
+
+    limits = Limits(send_timeout_s=0.3, ping_interval_s=0.3, max_send_bytes=max_send_bytes)
+    with talking(f"{LONG} wait", http=http, loop=loop, limits=limits, middleware=Weighed, send_buffer=4096) as origin:
+        before = open_descriptors()
+        with dead_readers(origin, DEAD, STREAM):
+            until(lambda: open_descriptors() <= before + DEAD)
+    assert max_send_bytes < max(waiting) < 2 * max_send_bytes + 4096 + 1024  # a chunk, and frames
 
 
 @servers

@@ -1,9 +1,8 @@
 """The chats of one application, as far as ADK's runner has them."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from urllib.parse import quote
 
-from google.adk.models.base_llm import BaseLlm
 from google.adk.runners import Runner
 from google.adk.sessions import Session
 
@@ -12,15 +11,14 @@ from ..protocol.call_record import ChatKey
 from ..protocol.turn import is_chat_id
 from .calls.client_tools import browser_tools_of
 from .control_flow import control_flow_by_author
+from .model_ways import ModelWays
 from .session import Chat
 
 
 class Chats:
-    def __init__(
-        self, runner: Runner, direct_text_for: Callable[[], Mapping[str, BaseLlm]] = dict[str, BaseLlm]
-    ) -> None:
+    def __init__(self, runner: Runner, model_ways: Callable[[], ModelWays] = ModelWays) -> None:
         self.runner = runner
-        self._direct_text_for = direct_text_for
+        self._model_ways = model_ways
         self._control_flow = control_flow_by_author(runner.agent)
         self._browser_tools = frozenset(browser_tools_of(runner.agent))
 
@@ -36,9 +34,7 @@ class Chats:
         if not is_chat_id(chat_id):
             raise NotFound
         files_url = f"{files_root}/{quote(chat_id, safe='')}/files"
-        return Chat(
-            self.runner, user_id, chat_id, files_url, self._control_flow, self._browser_tools, self._direct_text_for
-        )
+        return Chat(self.runner, user_id, chat_id, files_url, self._control_flow, self._browser_tools, self._model_ways)
 
     async def newest(self, user_id: str) -> list[Session]:
         """The sessions of a user's chats, without their events."""

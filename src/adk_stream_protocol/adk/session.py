@@ -9,7 +9,6 @@ from urllib.parse import quote
 
 from google.adk.errors.input_validation_error import InputValidationError
 from google.adk.events import Event
-from google.adk.models.base_llm import BaseLlm
 from google.adk.runners import Runner
 from google.adk.sessions import Session
 from google.adk.sessions.base_session_service import GetSessionConfig
@@ -18,6 +17,7 @@ from ..loop_share import LoopShare
 from ..protocol.call_record import ChatKey
 from ..protocol.messages import ApprovalStyle
 from .event_parts import METADATA_KEY, ArtifactFile, ControlFlow
+from .model_ways import ModelWays
 
 logger = logging.getLogger(__name__)
 
@@ -144,8 +144,8 @@ class Chat:
     control_flow: ControlFlow | None = None
     browser_tools: frozenset[str] = frozenset()
     """The names of tools that certainly run in the browser."""
-    direct_text_for: Callable[[], Mapping[str, BaseLlm]] = dict[str, BaseLlm]
-    """The agents whose words need not go through ADK, with their models: see `request/direct_agents.py`."""
+    model_ways: Callable[[], ModelWays] = ModelWays
+    """Which way the words of its models go, in a run that begins now: see `request/direct_agents.py`."""
     not_found: list[str] = field(default_factory=list[str], compare=False)
     """The artifacts whose media type was looked up in vain."""
 

@@ -13,7 +13,7 @@ from ..adk.calls.gate import ApprovalGate
 from ..adk.calls.policy import ApprovalPolicy
 from ..adk.chats import Chats
 from ..adk.live_listener import LiveListener
-from ..adk.request.direct_agents import find_direct_agents
+from ..adk.request.direct_agents import find_ways
 from ..adk.session import Chat
 from ..chunk_log import ChunkLog, Reading
 from ..errors import MalformedRequest, NotFound, Restarting, RunActive
@@ -67,6 +67,7 @@ class ServiceSettings:
     limits: Limits
     defaults: RunDefaults
     direct_text: bool = True
+    merge_text: bool = False
 
 
 class ChatService:
@@ -87,7 +88,7 @@ class ChatService:
         limits = self.limits = settings.limits
         self._settings = settings
         self._store = store
-        self._chats = Chats(runner, find_direct_agents(runner, gate, is_wanted=settings.direct_text))
+        self._chats = Chats(runner, find_ways(runner, gate, direct=settings.direct_text, merge=settings.merge_text))
         self._background = BackgroundWork()
         self._announcer = Announcer(store, runner.app_name, settings.on_waiting)
         self._leases = ChatLeases(store, gate, settings.policy, limits.lease_s, self._announcer.announce)

@@ -61,16 +61,19 @@ class Backlog:
     """The server's write buffer for one client, while `send` does not wait for it yet."""
 
     def __init__(self, *channels: Callable[..., Any]) -> None:
-        self._channels = channels
-        self._transport: asyncio.Transport | None = None
+        self._transport = find_transport(*channels)
         self._left = 0
         self._taken_at = asyncio.get_running_loop().time()
         self.added = 0
         """Bytes that were sent since the last look at the buffer."""
 
+    def limit(self, max_bytes: int) -> None:
+        """`send` waits for the client while there is more in the buffer. The servers' own limit is 64 KiB."""
+        if self._transport is not None:
+            self._transport.set_write_buffer_limits(high=max_bytes)
+
     def stuck_s(self) -> float:
         """For how long the client has read nothing of it; to be called at intervals."""
-        self._transport = self._transport or find_transport(*self._channels)
         left = self._transport.get_write_buffer_size() if self._transport is not None else 0
         now = asyncio.get_running_loop().time()
         if not left or left < self._left + self.added:

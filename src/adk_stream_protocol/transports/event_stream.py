@@ -31,7 +31,9 @@ class EventStreamResponse(Response):
         waker = asyncio.Event()
         gone = asyncio.create_task(_until_disconnect(receive))
         gone.add_done_callback(lambda _: waker.set())
-        timer = _ReaderTimer(self._limits, waker, Backlog(receive, send))
+        backlog = Backlog(receive, send)
+        backlog.limit(self._limits.max_send_bytes)
+        timer = _ReaderTimer(self._limits, waker, backlog)
         watched = self._opened.log if isinstance(self._opened, Reading) else None
         if watched is not None:
             watched.watch(waker)
@@ -99,6 +101,7 @@ class EventStreamResponse(Response):
             ends = reader.is_at_end
             if events or ends:
                 body = sse.encode_events(segment, events) + (sse.DONE if ends else b"")
+                del events  # `send` may wait for long
                 timer.sends(body)
                 await send(_body(body, more=not ends))
                 timer.has_sent()

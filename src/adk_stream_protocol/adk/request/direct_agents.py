@@ -21,6 +21,7 @@ from opentelemetry import _logs as otel_logs  # pyright: ignore[reportPrivateImp
 from opentelemetry import metrics as otel_metrics
 from opentelemetry import trace as otel_trace
 
+from ..model_ways import ModelWays
 from ..node_tree import all_nodes
 from .direct_text import AGENT_LABEL, prepare_model
 
@@ -49,19 +50,19 @@ _FLOW_RUNS = (
 )
 
 
-def find_direct_agents(runner: Runner, gate: BasePlugin, *, is_wanted: bool) -> Callable[[], dict[str, BaseLlm]]:
-    """What says at the start of a run which agents nobody watches, with the models that they speak with. Logs whether
-    words go past ADK, or why not."""
+def find_ways(runner: Runner, gate: BasePlugin, *, direct: bool, merge: bool) -> Callable[[], ModelWays]:
+    """What says at the start of a run which way the words of each agent go, with the models that they speak with. Logs
+    whether words go past ADK, or why not."""
     agents = [agent for agent in all_nodes(runner.agent) if isinstance(agent, LlmAgent)]
-    direct = _DirectAgents(runner, gate, agents)
-    reason = next(_lasting_reasons(runner), None) if is_wanted else "direct_text=False"
-    shut_by = reason or next(direct.reasons(), None)
-    open_for = dict[str, BaseLlm] if reason else direct.open_for
+    unwatched = _DirectAgents(runner, gate, agents)
+    reason = next(_lasting_reasons(runner), None) if direct else "direct_text=False"
+    shut_by = reason or next(unwatched.reasons(), None)
+    open_for = dict[str, BaseLlm] if reason else unwatched.open_for
     if open_for():
         logger.info("direct text is on: words go past ADK")
     else:
         logger.info("direct text is off: %s", shut_by or "every agent has callbacks, a planner or a code executor")
-    return open_for
+    return lambda: ModelWays(open_for(), _models_by_name(agents, _is_disguised) if merge else {})
 
 
 class _DirectAgents:
@@ -75,17 +76,7 @@ class _DirectAgents:
     def open_for(self) -> dict[str, BaseLlm]:
         if next(self.reasons(), None) is not None:
             return {}
-        models: dict[str, BaseLlm] = {}
-        watched: set[str] = set()
-        for agent in self._agents:
-            model = None if _is_watched(agent) else prepare_model(agent)
-            if model is None or models.get(agent.name, model) is not model:
-                watched.add(agent.name)  # agents of one name cannot be told apart
-            else:
-                models[agent.name] = model
-        for name in watched:
-            models.pop(name, None)
-        return models
+        return _models_by_name(self._agents, _is_watched)
 
     def reasons(self) -> Iterator[str]:
         if is_traced():
@@ -97,6 +88,20 @@ class _DirectAgents:
                 method = getattr(plugin, name)
                 if plugin is not self._gate and getattr(method, "__func__", None) is not getattr(BasePlugin, name):
                     yield f"the plugin {plugin.name!r} has an {name}"
+
+
+def _models_by_name(agents: list[LlmAgent], is_left_out: Callable[[LlmAgent], bool]) -> dict[str, BaseLlm]:
+    models: dict[str, BaseLlm] = {}
+    left_out: set[str] = set()
+    for agent in agents:
+        model = None if is_left_out(agent) else prepare_model(agent)
+        if model is None or models.get(agent.name, model) is not model:
+            left_out.add(agent.name)  # agents of one name cannot be told apart
+        else:
+            models[agent.name] = model
+    for name in left_out:
+        models.pop(name, None)
+    return models
 
 
 def _lasting_reasons(runner: Runner) -> Iterator[str]:
@@ -131,9 +136,13 @@ def _is_watched(agent: LlmAgent) -> bool:
         return True
     has_planner = agent.planner is not None and not isinstance(agent.planner, BuiltInPlanner)
     has_executor = agent.code_executor is not None and not isinstance(agent.code_executor, BuiltInCodeExecutor)
+    return has_planner or has_executor or _is_disguised(agent)
+
+
+def _is_disguised(agent: LlmAgent) -> bool:
+    """Whether its model calls do not say whose they are."""
     config = agent.generate_content_config
-    is_disguised = config is not None and AGENT_LABEL in (config.labels or ())
-    return has_planner or has_executor or is_disguised
+    return config is not None and AGENT_LABEL in (config.labels or ())
 
 
 def is_traced() -> bool:

@@ -8,7 +8,7 @@ Where somebody could watch the pieces inside ADK, direct text is off: see `direc
 """
 
 import asyncio
-from collections.abc import AsyncGenerator, Callable, Mapping
+from collections.abc import AsyncGenerator, Callable
 from contextlib import aclosing
 from contextvars import ContextVar
 from functools import cache
@@ -23,7 +23,9 @@ from google.adk.models.llm_response import LlmResponse
 from google.genai import types
 
 from ...protocol.chunks import AnyChunk
+from ..model_ways import ModelWays
 from ..translate.translator import Translator
+from .merged_text import merged
 
 AGENT_LABEL = "adk_agent_name"
 _TAKEN_IN_A_ROW = 16
@@ -40,13 +42,12 @@ class DirectText:
 
     def __init__(
         self,
-        open_for: Mapping[str, BaseLlm],
+        ways: ModelWays,
         translator: Translator,
         write: Callable[[list[AnyChunk]], None],
         abort: asyncio.Event,
     ) -> None:
-        """`open_for`: the models that may use it, by the names of their agents."""
-        self._open_for = open_for
+        self._ways = ways
         self._translator = translator
         self._write = write
         self._abort = abort
@@ -54,9 +55,27 @@ class DirectText:
         self._given: dict[object, types.Content | None] = {}  # to ADK: the last of each model call
         self._growing: object | None = None  # the model call whose piece was the last event to come out of ADK
 
-    def is_open_for(self, model: BaseLlm, agent: str) -> bool:
-        """Not for a model that another model of the agent's calls, or that calls itself: it speaks to that one."""
-        return self._open_for.get(agent) is model and agent not in self._speaking
+    def send(
+        self, responses: AsyncGenerator[LlmResponse, None], model: BaseLlm, agent: str
+    ) -> AsyncGenerator[LlmResponse, None]:
+        """What of a model's responses is for ADK: all of them, if another model of the agent's calls this one, or it
+        calls itself. It speaks to that one then."""
+        if agent in self._speaking:
+            return responses
+        if self._ways.direct.get(agent) is model:
+            return self.skim(responses, agent)
+        return self._merge(responses, agent) if self._ways.merged.get(agent) is model else responses
+
+    async def _merge(
+        self, responses: AsyncGenerator[LlmResponse, None], agent: str
+    ) -> AsyncGenerator[LlmResponse, None]:
+        self._speaking.add(agent)
+        try:
+            async with aclosing(merged(responses)) as pieces:
+                async for piece in pieces:
+                    yield piece
+        finally:
+            self._speaking.discard(agent)
 
     async def skim(self, responses: AsyncGenerator[LlmResponse, None], agent: str) -> AsyncGenerator[LlmResponse, None]:
         """What of a model's responses is for ADK."""
@@ -148,9 +167,7 @@ class _SkimmedModel:
         responses = cast(BaseLlm, super()).generate_content_async(llm_request, stream=stream)
         direct = current_direct_text.get() if stream else None
         agent = (llm_request.config.labels or {}).get(AGENT_LABEL)
-        if direct is None or agent is None or not direct.is_open_for(cast(BaseLlm, self), agent):
-            return responses
-        return direct.skim(responses, agent)
+        return responses if direct is None or agent is None else direct.send(responses, cast(BaseLlm, self), agent)
 
 
 @cache

@@ -72,10 +72,10 @@ class RequestRun:
         self._stopping: asyncio.Task[None] | None = None
         self._bounds = RunBounds(self, context.limits)
         self._max_log_bytes = context.limits.max_log_bytes
-        open_for = context.chat.direct_text_for()
-        if open_for:  # so nobody traces this run
+        ways = context.chat.model_ways()
+        if ways.direct:  # so nobody traces this run
             leave_out_telemetry(request.run_config)
-        self._direct_text = DirectText(open_for, translator, self._write, self._abort)
+        self._direct_text = DirectText(ways, translator, self._write, self._abort)
         self._waits = InnerWaits(self, context.leased, context.store)
         self._is_waiting = False
         self._unwritten: list[tuple[Event, dict[str, ArtifactFile] | None]] = []
