@@ -49,6 +49,12 @@ HAS_ABORT_SIGNAL = ADK >= (2, 11)
 
 TOOL_NODES_ASK_PLUGINS = ADK >= (2, 11)
 
+ANSWERS_REACH_REMOTE_AGENTS = ADK >= (2, 11)
+"""Whether a decision reaches a remote agent as one. If not, it comes as words to its model: nobody is asked."""
+
+REMOTE_SUB_AGENTS_GO_ON = ADK >= (2, 12)
+"""Whether a remote agent below another one gets the decision at all. If not, nobody is asked."""
+
 NODES_CAN_ASK = ADK >= (2, 12)
 
 PLUGINS_SEE_CANCELLED_TOOLS = ADK >= (2, 13)
