@@ -10,6 +10,7 @@ from google.adk.agents import LlmAgent
 from google.adk.sessions import InMemorySessionService
 from google.adk.tools import AgentTool, FunctionTool, ToolContext
 from google.adk.workflow import Workflow, node
+from pydantic import BaseModel
 
 from adk_stream_protocol import ApprovalPolicy, ChatBridge, Limits, NotFound
 from adk_stream_protocol.store.memory import MemoryStore
@@ -18,6 +19,7 @@ from chat.test_completions import is_told, parts
 from chat.test_consents import CANARY, CODE, TOKEN, Calendar, Provider, callback_of, nothing_leaks
 from chat.test_consents import provider as provider  # a fixture
 from live.live_pages import both_families, live_page, told_results
+from support import releases
 from support.apps import user_of
 from support.pages import Page, page, results_told
 
@@ -89,15 +91,19 @@ async def test_an_agent_that_runs_as_a_tool_waits_for_consent(provider: Provider
         assert results_told(at.chat.model) == [{"result": "Inner: free."}]
 
 
+@releases.tool_nodes
 async def test_a_workflow_that_runs_as_a_tool_waits_for_consent(provider: Provider) -> None:
     calendar = Calendar(provider.config())
+
+    class Nothing(BaseModel):
+        """Older releases of ADK want a schema."""
 
     @node
     def prepare() -> dict[str, str]:
         return {}
 
     edges = [("START", prepare, node(FunctionTool(calendar.read_calendar)))]
-    workflow = Workflow(name="look", description="Looks.", edges=edges)  # pyright: ignore[reportArgumentType]
+    workflow = Workflow(name="look", description="Looks.", edges=edges, input_schema=Nothing)  # pyright: ignore[reportArgumentType]
     async with page([call("look")], "You are free.", tools=(workflow,)) as at:
         asked = await at.say("Am I free?")
         [request] = asked.of_type("data-adk-auth-request")

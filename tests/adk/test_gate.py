@@ -225,23 +225,34 @@ async def test_a_second_call_of_one_turn_under_the_id_of_the_first_is_a_call_of_
         await at.is_what_a_reload_shows()
 
 
-@pytest.mark.filterwarnings("ignore:The `plugins` argument is deprecated:DeprecationWarning")  # ADK's own use of it
-async def test_tools_inside_an_agent_without_our_plugins_are_not_run_and_nobody_is_asked() -> None:
-    till = Till()
+def isolated(till: Till) -> AgentTool:
+    """An agent that runs without our plugins."""
 
     def where() -> dict[str, Any]:  # pyright: ignore[reportReturnType]
         """Runs in the browser."""
 
     inner_model = ScriptedModel([[*paying(), call("where")], "I could not."])
     inner = LlmAgent(name="inner", model=inner_model, tools=[till.gated, client_tool(where)], description="Pays.")
-    isolated = AgentTool(inner, include_plugins=False)
-    async with page([call("inner", request="Pay.")], "It could not.", tools=(isolated,)) as at:
+    return AgentTool(inner, include_plugins=False)
+
+
+@pytest.mark.filterwarnings("ignore:The `plugins` argument is deprecated:DeprecationWarning")  # ADK's own use of it
+async def test_tools_inside_an_agent_without_our_plugins_are_not_run_and_nobody_is_asked() -> None:
+    till = Till()
+    async with page([call("inner", request="Pay.")], "It could not.", tools=(isolated(till),)) as at:
         answer = await at.say("Pay.")
         assert answer.text == "It could not."
         assert till.paid == []
         assert answer.of_type("tool-approval-request") == []
+
+
+@releases.unresumable_agents_told
+@pytest.mark.filterwarnings("ignore:The `plugins` argument is deprecated:DeprecationWarning")  # ADK's own use of it
+async def test_the_model_is_told_why_tools_inside_such_an_agent_are_not_run() -> None:
+    async with page([call("inner", request="Pay.")], "It could not.", tools=(isolated(Till()),)) as at:
+        await at.say("Pay.")
         (told,) = results_told(at.chat.model)
-        assert "which AgentTool cannot resume" in told["result"] or releases.ADK < (2, 13)  # older ones say nothing
+        assert "which AgentTool cannot resume" in told["result"]
 
 
 # -- what people and models are told ----------------------------------------------------------------------------------

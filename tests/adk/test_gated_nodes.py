@@ -9,6 +9,7 @@ from google.adk.agents.context import Context
 from google.adk.apps import App
 from google.adk.tools import FunctionTool, LongRunningFunctionTool, ToolContext
 from google.adk.workflow import START, Workflow, node
+from pydantic import BaseModel
 
 from adk_stream_protocol import ApprovalPolicy, ChatBridge, Nobody, client_tool
 from adk_stream_protocol.adk.runner import resumable
@@ -281,11 +282,18 @@ async def test_a_deadline_ends_the_node_s_call(kind: str) -> None:
         assert (till.paid, at.states("pay")) == ([], ["output-error"])
 
 
-@releases.workflow_tools
-async def test_a_workflow_that_runs_as_a_tool_asks_in_its_nodes() -> None:
+class Nothing(BaseModel):
+    """Of a workflow that is told nothing."""
+
+
+@pytest.mark.parametrize(
+    "schema", [pytest.param(None, marks=releases.workflow_tools), pytest.param(Nothing, marks=releases.tool_nodes)]
+)
+async def test_a_workflow_that_runs_as_a_tool_asks_in_its_nodes(schema: Any) -> None:
     till = Till()
     paying = node(till.gated)
-    flow = Workflow(name="checkout", description="Pays.", edges=[(START, details), (details, paying)])
+    edges: Any = [(START, details), (details, paying)]
+    flow = Workflow(name="checkout", description="Pays.", edges=edges, input_schema=schema)
     async with page([call("checkout")], "Done.", tools=(flow,)) as at:
         await at.say("Pay.")
         assert at.states("pay") == ["approval-requested"]

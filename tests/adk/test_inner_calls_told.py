@@ -9,7 +9,9 @@ import pytest
 from google.adk.agents import LlmAgent
 from google.adk.tools import AgentTool
 
+from adk_stream_protocol.adk import versions
 from adk_stream_protocol.testing import ScriptedModel, call
+from support import releases
 from support.conversations import asked_parts
 from support.pages import Page, Till
 from support.workers import Workers, workers
@@ -57,10 +59,19 @@ async def test_after_a_stop() -> None:
     async with after_the_payment() as (staff, at, reading):
         await at.chat.request("POST", "/stop")
         await reading
+        assert at.states("pay") == ["output-available"]
+        await at.say("And?")
+        why = "Invocation was aborted by client." if versions.HAS_ABORT_SIGNAL else STOPPED  # ADK's, or ours
+        assert told(staff) == [{"call": "cashier"}, {"result": {"error": why, "calls": [PAID]}}]
+
+
+@releases.stopped_agents_shown
+async def test_a_stop_is_shown_at_once() -> None:
+    async with after_the_payment() as (_, at, reading):
+        await at.chat.request("POST", "/stop")
+        await reading
         assert at.states() == ["output-error", "output-available"]
         await at.say("And?")
-        aborted = {"error": "Invocation was aborted by client.", "calls": [PAID]}
-        assert told(staff) == [{"call": "cashier"}, {"result": aborted}]
         await at.is_what_a_reload_shows()
 
 

@@ -12,9 +12,11 @@ from google.adk.tools import AgentTool
 from adk.test_remote_calls import PAY, both_dialects, remote, states
 from adk.test_remote_calls import pytestmark as pytestmark
 from adk_stream_protocol import ApprovalPolicy, Nobody
+from adk_stream_protocol.adk import versions
 from adk_stream_protocol.store.memory import MemoryStore
 from adk_stream_protocol.testing import ScriptedModel, call
 from live.live_pages import live_page, told_results
+from support import releases
 from support.approvers import ended, in_chain, of, shown
 from support.conversations import asked_parts, other_tasks
 from support.pages import Slow, Till, page, results_told
@@ -46,6 +48,7 @@ async def shop(*script: Any, till: Till, is_live: bool) -> AsyncGenerator[tuple[
                     task.cancel()
 
 
+@releases.remote_questions
 @both_dialects
 @pytest.mark.parametrize("yes", [True, False], ids=["approved", "denied"])
 async def test_its_question_is_asked_and_its_answer_reaches_it(yes: bool, use_legacy: bool) -> None:
@@ -69,6 +72,7 @@ async def test_its_question_is_asked_and_its_answer_reaches_it(yes: bool, use_le
         await at.is_what_a_reload_shows()
 
 
+@releases.remote_questions
 @pytest.mark.parametrize("yes", [True, False], ids=["approved", "denied"])
 async def test_a_live_session_asks_too(yes: bool) -> None:
     till = Till()
@@ -84,6 +88,7 @@ async def test_a_live_session_asks_too(yes: bool) -> None:
         assert await at.world.states() == ["done" if yes else "denied"]
 
 
+@releases.remote_questions
 @pytest.mark.parametrize("is_live", [False, True], ids=["request", "live"])
 async def test_its_long_running_call_and_its_form_are_answered(is_live: bool) -> None:
     script = [call("book")], [call("adk_request_input", message="Sure?")], "Remote done."
@@ -99,6 +104,7 @@ async def test_its_long_running_call_and_its_form_are_answered(is_live: bool) ->
         assert asked_parts(model.requests[-1])[-1] == {"result": {"result": "yes"}}
 
 
+@releases.remote_questions
 async def test_those_whom_the_policy_names_decide_and_the_run_goes_on_by_itself() -> None:
     till, policy = Till(), in_chain("max", "eva")
     asked_about = policy.decide
@@ -121,6 +127,21 @@ async def test_those_whom_the_policy_names_decide_and_the_run_goes_on_by_itself(
         assert (till.paid, at.states("pay")) == ([5], ["output-available"])
 
 
+async def test_where_an_answer_does_not_reach_a_remote_agent_nobody_is_asked(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(versions, "ANSWERS_REACH_REMOTE_AGENTS", False)
+    till, store = Till(), MemoryStore()
+    async with (
+        cashier(PAY, "Remote done.", till=till) as (tool, _),
+        page(SHOP, "All done.", tools=(tool,), record=store) as at,
+    ):
+        asked = await at.say("Pay.")
+        assert asked.of_type("tool-approval-request") == []
+        assert asked.text.endswith("All done.")
+        assert (till.paid, await states(at, store)) == ([], [])
+        await at.is_what_a_reload_shows()
+
+
+@releases.remote_questions
 async def test_other_words_refuse_what_it_asks_and_a_late_yes_changes_nothing() -> None:
     till, store = Till(), MemoryStore()
     async with (
@@ -136,6 +157,7 @@ async def test_other_words_refuse_what_it_asks_and_a_late_yes_changes_nothing() 
         assert (till.paid, await states(at, store)) == ([], ["denied"])
 
 
+@releases.remote_questions
 async def test_what_it_does_not_tell_is_unknown() -> None:
     till, store = Slow(), MemoryStore()
     async with (
@@ -152,6 +174,7 @@ async def test_what_it_does_not_tell_is_unknown() -> None:
         assert (till.paid, await states(at, store), at.states("pay")) == ([5], ["outcome-unknown"], ["output-error"])
 
 
+@releases.remote_questions
 async def test_a_remote_agent_that_has_been_refused_an_answer_by_a_stop_asks_no_more() -> None:
     till, store = Till(), MemoryStore()
     async with (

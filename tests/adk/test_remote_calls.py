@@ -16,6 +16,7 @@ from google.adk.sessions import InMemorySessionService
 from google.adk.tools import FunctionTool, LongRunningFunctionTool, request_input
 
 from adk_stream_protocol import ApprovalPolicy, ApprovalRequest, Chain, Link, Nobody, Owner
+from adk_stream_protocol.adk import versions
 from adk_stream_protocol.adk.runner import resumable
 from adk_stream_protocol.protocol.call_record import ChatKey
 from adk_stream_protocol.store.memory import MemoryStore
@@ -159,6 +160,20 @@ async def test_an_answer_counts_once_and_in_time() -> None:
         assert (till.paid, await states(at, store)) == ([5], ["done"])
 
 
+async def test_where_an_answer_does_not_reach_a_remote_agent_nobody_is_asked(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(versions, "ANSWERS_REACH_REMOTE_AGENTS", False)
+    till, store = Till(), MemoryStore()
+    async with shop(PAY, "Remote done.", till=till, record=store) as (at, _):
+        asked = await at.say("Pay.")
+        assert asked.of_type("tool-approval-request") == []
+        assert (at.states("pay"), till.paid, await states(at, store)) == (["output-error"], [], [])
+        await at.is_what_a_reload_shows()
+    assert "install google-adk 2.11 or newer" in caplog.text
+
+
+@releases.remote_questions
 async def test_a_late_answer_does_not_reach_the_remote_agent_as_a_yes() -> None:
     till, clock = Till(), Clock()
     store = MemoryStore(clock=clock)
@@ -196,18 +211,45 @@ async def test_a_remote_agents_form_is_answered() -> None:
         assert asked_parts(model.requests[-1])[-1] == {"result": {"result": "yes"}}
 
 
-@releases.remote_sub_agents
-async def test_a_remote_sub_agent_asks_too() -> None:
+@asynccontextmanager
+async def shop_with_a_sub_agent(till: Till, **options: Any) -> AsyncGenerator[Page]:
     from google.adk.agents.remote_a2a_agent import RemoteA2aAgent
 
-    till = Till()
     async with remote(PAY, "Remote done.", till=till) as (card, _), httpx.AsyncClient() as http:
         cashier = RemoteA2aAgent(name="cashier", description="Pays.", agent_card=card, httpx_client=http)
         script = ScriptedModel([[call("transfer_to_agent", agent_name="cashier")]])
         root = LlmAgent(name="helper", model=script, sub_agents=[cashier])
-        async with page(agent=root) as at:
-            await at.say("Pay.")
-            at.decide("pay")
-            assert (await at.answer()).text.endswith("Remote done.")
-            assert till.paid == [5]
-            await at.is_what_a_reload_shows()
+        async with page(agent=root, **options) as at:
+            yield at
+
+
+@releases.remote_sub_agents
+async def test_a_remote_sub_agent_asks_too() -> None:
+    till = Till()
+    async with shop_with_a_sub_agent(till) as at:
+        await at.say("Pay.")
+        at.decide("pay")
+        assert (await at.answer()).text.endswith("Remote done.")
+        assert till.paid == [5]
+        await at.is_what_a_reload_shows()
+
+
+async def test_where_a_remote_sub_agent_gets_no_answer_nobody_is_asked(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(versions, "REMOTE_SUB_AGENTS_GO_ON", False)
+    till, store = Till(), MemoryStore()
+    async with shop_with_a_sub_agent(till, record=store) as at:
+        asked = await at.say("Pay.")
+        assert asked.of_type("tool-approval-request") == []
+        assert (at.states("pay"), till.paid, await states(at, store)) == (["output-error"], [], [])
+        await at.is_what_a_reload_shows()
+
+
+@releases.remote_questions
+async def test_a_remote_root_is_asked_where_its_sub_agents_get_no_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(versions, "REMOTE_SUB_AGENTS_GO_ON", False)
+    till = Till()
+    async with shop(PAY, "Remote done.", till=till) as (at, _):
+        await at.say("Pay.")
+        at.decide("pay")
+        await at.answer()
+        assert till.paid == [5]

@@ -16,6 +16,7 @@ from google.adk.runners import Runner
 from google.adk.sessions import InMemorySessionService
 from google.adk.tools import AgentTool, FunctionTool, LongRunningFunctionTool
 from google.adk.workflow import BaseNode, Node, Workflow, node
+from pydantic import BaseModel
 
 from adk.agent_runs import pay
 from adk_stream_protocol import client_tool
@@ -136,8 +137,12 @@ def shown(amount: int) -> dict[str, int]:
     return {"shown": amount}
 
 
-def flow(*nodes: Any, name: str = "flow") -> Workflow:
-    return Workflow(name=name, edges=[("START", *nodes)])
+class Order(BaseModel):
+    amount: int = 5
+
+
+def flow(*nodes: Any, name: str = "flow", schema: Any = None) -> Workflow:
+    return Workflow(name=name, edges=[("START", *nodes)], input_schema=schema)
 
 
 def decorated() -> BaseNode:
@@ -171,6 +176,7 @@ WAITING_NODES: dict[str, Callable[[], BaseNode]] = {
     "a parallel workflow": lambda: flow(node(flow(confirmed(), name="inner"), parallel_worker=True)),
     "an agent's tool": lambda: agent(confirmed()),
     "a workflow as an agent's tool": lambda: agent(flow(confirmed(), name="inner")),
+    "a workflow with a schema as an agent's tool": lambda: agent(flow(confirmed(), name="inner", schema=Order)),
     "of an agent in a workflow": lambda: flow(agent(confirmed())),
     "below a sub-agent": lambda: SequentialAgent(name="line", sub_agents=[agent(flow(confirmed(), name="inner"))]),
     "held by a node of the application's": lambda: flow(Holder(name="holder", held=[confirmed()])),
@@ -207,6 +213,7 @@ OTHER_NODES: dict[str, Callable[[], BaseNode]] = {
     "in an AgentTool": lambda: agent(AgentTool(agent(WAITING["gated"]))),
     "in an AgentTool's node": lambda: flow(AgentTool(agent(WAITING["gated"]))),
     "a free node as a tool": lambda: agent(flow(node(shown), name="inner")),
+    "a free node with a schema as a tool": lambda: agent(flow(node(shown), name="inner", schema=Order)),
 }
 
 

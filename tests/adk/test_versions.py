@@ -1,6 +1,7 @@
 """Older releases of ADK: what they lack is said, and what could not be approved is not run."""
 
-from collections.abc import AsyncGenerator
+import re
+from collections.abc import AsyncGenerator, Iterator
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -9,6 +10,8 @@ import pytest
 from google.adk.agents import LlmAgent
 from google.adk.agents.context import Context
 from google.adk.workflow import START, Workflow, node
+from google.adk.workflow._tool_node import _ToolNode  # pyright: ignore[reportPrivateUsage]
+from pydantic import BaseModel
 
 from adk_stream_protocol.adk import versions
 from adk_stream_protocol.adk.calls.gate import ApprovalGate
@@ -17,6 +20,7 @@ from adk_stream_protocol.adk.runner import RunnerOptions, build_runner
 from adk_stream_protocol.errors import ConfigurationError
 from adk_stream_protocol.store.memory import MemoryStore
 from adk_stream_protocol.testing import ScriptedModel
+from support import releases
 from support.pages import Till, page
 
 DOCUMENT = Path(__file__).parents[2] / "docs" / "reference" / "versions.md"
@@ -50,9 +54,35 @@ def test_an_older_release_lacks_what_newer_ones_lack_and_more() -> None:
     assert versions.lacks_of((3, 0)) == []
 
 
-def test_what_is_lacking_is_in_the_document() -> None:
-    text = DOCUMENT.read_text()
-    assert [lack for lack in versions.lacks_of((2, 10)) if lack not in text] == []
+def test_the_document_names_what_is_lacking_and_nothing_else() -> None:
+    table = DOCUMENT.read_text().split("| Below google-adk | |")[1].split("\n\n")[0]
+    rows = [(tuple(map(int, major_minor)), text) for major_minor, text in read_rows(table)]
+    lacks = [(release, lack) for release, lacks in versions.LACKS.items() for lack in lacks]
+    assert [lack for lack in lacks if not any(is_row_of(row, lack) for row in rows)] == []
+    assert [row for row in rows if not any(is_row_of(row, lack) for lack in lacks)] == []
+
+
+def read_rows(table: str) -> Iterator[tuple[list[str], str]]:
+    for line in table.splitlines()[2:]:
+        _, release, text, _ = (cell.strip() for cell in line.split("|"))
+        yield release.split("."), text
+
+
+def is_row_of(row: tuple[versions.Release, str], lack: tuple[versions.Release, str]) -> bool:
+    """A row may say more."""
+    return row[0] == lack[0] and row[1].replace("[", "").startswith(lack[1])
+
+
+def test_a_test_that_is_skipped_for_a_release_names_what_is_lacking() -> None:
+    """`pytest -rs` shows rows of the document, and no test has a condition of its own."""
+    assert releases.tool_nodes.kwargs["reason"] == "needs google-adk 2.11. Below it, tools cannot be workflow nodes"
+    with pytest.raises(KeyError):
+        releases.unless("nobody has heard of it")
+    tests = Path(__file__).parents[1]
+    conditions = re.compile(r"\bskip(if)?\(.*\b(ADK|versions|releases)\b|\bADK [<>]|google\.adk\.version")
+    known = {Path(__file__), tests / "support" / "releases.py"}
+    files = [path for path in tests.rglob("*.py") if "node_modules" not in path.parts and path not in known]
+    assert [str(path) for path in files if conditions.search(path.read_text())] == []
 
 
 def test_one_line_at_the_start_says_what_is_lacking(caplog: pytest.LogCaptureFixture) -> None:
@@ -81,7 +111,30 @@ def test_a_tool_that_would_run_without_asking_is_refused_at_the_start(monkeypatc
         built(paying_flow(Till()))
 
 
-@pytest.mark.skipif(versions.TOOL_NODES_ASK_PLUGINS, reason="google-adk 2.11 and newer ask the plugins")
+@pytest.mark.parametrize("place", ["below a workflow", "of a workflow that is an agent's tool"])
+def test_so_is_one_that_stands_deeper(place: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    class Order(BaseModel):
+        amount: int = 5
+
+    monkeypatch.setattr(versions, "TOOL_NODES_ASK_PLUGINS", False)
+    inner = Workflow(name="inner", description="Pays.", edges=[(START, node(Till().gated))], input_schema=Order)
+    root = Workflow(name="flow", edges=[(START, inner)])
+    above = LlmAgent(name="helper", model=ScriptedModel(), tools=[inner])  # pyright: ignore[reportArgumentType]
+    with pytest.raises(ConfigurationError, match="'pay' is a tool"):
+        built(root if place == "below a workflow" else above)
+
+
+@pytest.fixture
+def tool_nodes_ask_nobody(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """As with an older release."""
+    monkeypatch.setattr(versions, "TOOL_NODES_ASK_PLUGINS", False)
+    monkeypatch.setattr(_ToolNode, "_run_impl", _ToolNode._run_impl)  # it is replaced, and put back
+    versions.refuse_tool_nodes_of.cache_clear()
+    yield
+    versions.refuse_tool_nodes_of.cache_clear()
+
+
+@pytest.mark.usefixtures("tool_nodes_ask_nobody")
 async def test_a_tool_whose_node_is_made_while_running_is_refused_then() -> None:
     till = Till()
     async with page(agent=paying_flow(till, made_while_running=True)) as at:

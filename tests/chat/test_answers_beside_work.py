@@ -4,6 +4,7 @@ and the others in a step before it."""
 import asyncio
 from typing import Any
 
+import pytest
 from google.adk.agents import LlmAgent
 from google.adk.events.request_input import RequestInput
 from google.adk.tools import FunctionTool, LongRunningFunctionTool, ToolContext
@@ -14,6 +15,7 @@ from adk_stream_protocol import client_tool
 from adk_stream_protocol.testing import Reply, ScriptedModel, call
 from support import releases
 from support.pages import STEP, Page, Till, page, results_told
+from support.workers import answer_body
 
 STATUS = {"status": "in-progress"}
 PLACE = {"latitude": 1}
@@ -113,14 +115,29 @@ async def test_a_call_beside_a_browser_s_is_shown_while_it_runs() -> None:
         await at.is_what_a_reload_shows()
 
 
-@releases.agents_as_tools_go_on
-async def test_what_an_agent_asks_while_it_runs_as_a_tool_stands_after_its_call_whose_output_follows() -> None:
-    till = Till()
+def single_turn(till: Till) -> LlmAgent:
+    """Its sub-agent runs as its tool, and pays."""
     cashier = agent(
         "cashier", [call("pay", amount=5)], "Paid.", tools=[till.gated], mode="single_turn", description="Pays."
     )
-    root = agent("root", [call("cashier", request="Pay.")], "Done.", tools=[], sub_agents=[cashier])
-    async with page(agent=root) as at:
+    return agent("root", [call("cashier", request="Pay.")], "Done.", tools=[], sub_agents=[cashier])
+
+
+@pytest.mark.parametrize("yes", [True, False], ids=["approved", "denied"])
+async def test_what_an_agent_asks_while_it_runs_as_a_tool_runs_once_if_it_is_approved(yes: bool) -> None:
+    till = Till()
+    async with page(agent=single_turn(till)) as at:
+        await at.say("Go.")
+        assert (at.states("pay"), till.paid) == (["approval-requested"], [])
+        at.decide("pay", approved=yes)
+        await asyncio.gather(*(at.chat.post(answer_body(at)) for _ in range(4)))
+        assert till.paid == ([5] if yes else [])
+
+
+@releases.agents_as_tools_go_on
+async def test_what_an_agent_asks_while_it_runs_as_a_tool_stands_after_its_call_whose_output_follows() -> None:
+    till = Till()
+    async with page(agent=single_turn(till)) as at:
         await at.say("Go.")
         assert nothing_unfinished_beside(at, "pay")
         assert at.part("cashier")["preliminary"] is True

@@ -1,6 +1,8 @@
 """A server that goes while a message is to go on without a request of its client: the next one goes on with it."""
 
 import asyncio
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
 from typing import Any
 
 import pytest
@@ -46,8 +48,8 @@ async def next_server(staff: Workers) -> Page:
     return at
 
 
-@releases.goes_on_after_drain
-async def test_a_denial_in_the_inbox_is_told_by_the_next_server() -> None:
+@asynccontextmanager
+async def after_a_denial_and_a_drain() -> AsyncGenerator[tuple[Workers, Till]]:
     till, busy = Till(), Thinking()
     policy = ApprovalPolicy(decide=lambda request: Chain([Link(["max"])]) if request.tool == "pay" else Nobody())
     replies = [call("pay", amount=5)], [call("think")], "Thought.", "Not paid."
@@ -58,7 +60,19 @@ async def test_a_denial_in_the_inbox_is_told_by_the_next_server() -> None:
         denied = await Approver(at.chat.app, "max").decide(False, reason="Not now.")
         assert denied.status_code == 200
         await drain(at, busy, other)
+        yield staff, till
+
+
+async def test_what_was_denied_in_the_inbox_is_not_run_by_the_next_server() -> None:
+    async with after_a_denial_and_a_drain() as (staff, till):
         assert (await staff.states(), till.paid) == ([State.DENIED], [])
+        await next_server(staff)
+        assert (await staff.states(), till.paid) == ([State.DENIED], [])
+
+
+@releases.goes_on_after_drain
+async def test_a_denial_in_the_inbox_is_told_by_the_next_server() -> None:
+    async with after_a_denial_and_a_drain() as (staff, _):
         after = await next_server(staff)
         assert [record.delivered for record in await staff.records()] == [True]
         assert "Not paid." in str(await after.chat.messages())

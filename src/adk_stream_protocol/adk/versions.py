@@ -30,6 +30,9 @@ LACKS: dict[Release, tuple[str, ...]] = {
         "streamed arguments are shown when they are complete",
         "a message that goes on without its client is not continued by the next server after a drain",
         "a workflow that runs as a tool and asks may be shown in two parts",
+        "an agent that runs as a tool and is stopped is shown as pending until the next message",
+        "a question may be shown before the results of its step",
+        "an answer of the model without content is no error",
     ),
     (2, 12): (
         "workflow nodes have no require_confirmation",
@@ -40,6 +43,7 @@ LACKS: dict[Release, tuple[str, ...]] = {
         "workflows need an input_schema to be tools",
         "text takes the way through ADK",
         "an agent does not go on after a question of a sub-agent that runs as its tool (single_turn)",
+        "the model is not told that an AgentTool without plugins cannot ask",
     ),
 }
 """By the release that has it."""
@@ -48,6 +52,12 @@ HAS_ABORT_SIGNAL = ADK >= (2, 11)
 """Whether a run can be told to stop. If not, it is cancelled."""
 
 TOOL_NODES_ASK_PLUGINS = ADK >= (2, 11)
+
+ANSWERS_REACH_REMOTE_AGENTS = ADK >= (2, 11)
+"""Whether a decision reaches a remote agent as one. If not, it comes as words to its model: nobody is asked."""
+
+REMOTE_SUB_AGENTS_GO_ON = ADK >= (2, 12)
+"""Whether a remote agent below another one gets the decision at all. If not, nobody is asked."""
 
 NODES_CAN_ASK = ADK >= (2, 12)
 

@@ -8,8 +8,7 @@ handed over in ADK's session database, which holds such answers anyway, and is d
 import logging
 from typing import Any
 
-from google.adk.auth import AuthConfig
-from google.adk.auth._auth_resume import store_auth_response
+from google.adk.auth import AuthConfig, AuthCredential, AuthHandler
 from google.adk.errors.already_exists_error import AlreadyExistsError
 from google.adk.sessions import BaseSessionService
 from google.adk.tools import BaseTool, ToolContext
@@ -51,11 +50,8 @@ async def run_after_consent(call: GatedCall, arguments: dict[str, Any], tool_con
         if "error" in given:
             return given
         try:
-            await store_auth_response(
-                requested=config,
-                response=_answer(config, given),
-                state=tool_context.session.state,  # pyright: ignore[reportArgumentType] -- as ADK does
-                interrupt_id="",
+            await AuthHandler(_answered(config, given)).parse_and_store_auth_response(
+                state=tool_context.session.state  # pyright: ignore[reportArgumentType] -- as ADK does
             )
             result = await call.tool.run_async(args=arguments, tool_context=tool_context)
         except BaseException as error:  # recorded as if ADK had run the tool
@@ -104,11 +100,15 @@ async def _ask(call: GatedCall, config: AuthConfig, agent: str) -> Given:
     return given or {"error": _LOST}
 
 
-def _answer(config: AuthConfig, given: Given) -> dict[str, Any]:
+def _answered(config: AuthConfig, given: Given) -> AuthConfig:
+    """The request with what was given. Scheme, client and key are those of the request."""
     arguments = {"authConfig": config.model_dump(mode="json", exclude_none=True, by_alias=True)}
     if "api_key" in given:
-        return answer_of_key(arguments, given["api_key"])
-    return answer_of_consent(arguments, given["callback_url"])
+        answer = answer_of_key(arguments, given["api_key"])
+    else:
+        answer = answer_of_consent(arguments, given["callback_url"])
+    credential = AuthCredential.model_validate(answer["exchangedAuthCredential"])
+    return config.model_copy(update={"exchanged_auth_credential": credential}, deep=True)
 
 
 # -- to another worker ------------------------------------------------------------------------------------------------

@@ -139,7 +139,7 @@ class ApprovalGate(BasePlugin):
         for asked in questions_in(event):
             if asked.call not in leased.records:  # ADK relays a question twice
                 call = self.new_call(leased, asked.call, BaseTool(name=asked.tool, description=""))
-                await record_question(call, event, asked, session)
+                await record_question(call, event, asked, invocation_context)
         await take_results(event, self._store, leased)
         name_questions(event, leased.records)
         name_inner_calls(event, leased)

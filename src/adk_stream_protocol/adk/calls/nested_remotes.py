@@ -25,7 +25,7 @@ from .gated_call import NOT_APPROVED, GatedCall, new_approval_id
 from .gated_nodes import GATE
 from .live_observer import NestedCall
 from .outcomes import OUTCOME_UNKNOWN, ended_response
-from .remote_calls import policy_request, read_question
+from .remote_calls import policy_request, read_question, unanswerable
 from .resumption import response_part
 from .waiting import begins, calls_above, current_chat, outer_call, wait_for_answer
 
@@ -122,7 +122,8 @@ class _RemoteRun:
         call.arguments = copy.deepcopy(remote.arguments)
         wanted = policy_request(event, remote, self._ctx.session, user=self._leased.key.user_id)
         call.verdict = await self._gate.policy.verdict(wanted)
-        refusal = await call.ask(hint=asked.get("hint"), payload=asked.get("payload"), approval_id=new_approval_id())
+        about = {"hint": asked.get("hint"), "payload": asked.get("payload"), "approval_id": new_approval_id()}
+        refusal = unanswerable() or await call.ask(**about)
         confirmation: dict[str, Any] = {"confirmed": False}
         if refusal is None and (decided := await wait_for_answer(call)) is not None:
             if decided.state is State.APPROVED and await call.take_up(call.arguments) is None:

@@ -9,6 +9,7 @@ import logging
 from collections.abc import Collection
 from typing import Any, NamedTuple
 
+from google.adk.agents.invocation_context import InvocationContext
 from google.adk.events import Event
 from google.adk.sessions import Session
 from google.adk.tools.tool_confirmation import ToolConfirmation
@@ -19,6 +20,7 @@ from ...protocol import call_record
 from ...protocol.answers import CONFIRMATION
 from ...protocol.call_record import CallKey, CallRecord, NotAllowed, State
 from ...store.base import Store, advance
+from .. import versions
 from ..event_parts import as_dict, is_frameworks_own, is_relayed
 from .gated_call import GatedCall
 from .leased_chat import LeasedChat
@@ -72,6 +74,15 @@ def policy_request(event: Event, asked: RemoteQuestion, session: Session, user: 
     )
 
 
+def unanswerable(*, is_below: bool = False) -> str | None:
+    """Why nobody is asked what a remote agent asks. `is_below`: it is not the root, and ADK hands it the answer."""
+    if not versions.ANSWERS_REACH_REMOTE_AGENTS:
+        return "google-adk below 2.11 does not hand it the answer: install google-adk 2.11 or newer."
+    if is_below and not versions.REMOTE_SUB_AGENTS_GO_ON:
+        return "google-adk below 2.12 hands a sub-agent no answer: install google-adk 2.12 or newer."
+    return None
+
+
 def without_question(event: Event, call: types.FunctionCall) -> None:
     """Nobody can be asked."""
     parts = (event.content.parts if event.content else None) or []
@@ -80,12 +91,15 @@ def without_question(event: Event, call: types.FunctionCall) -> None:
     event.long_running_tool_ids = {*(event.long_running_tool_ids or ())} - {call.id or ""}
 
 
-async def record_question(call: GatedCall, event: Event, asked: RemoteQuestion, session: Session) -> None:
+async def record_question(call: GatedCall, event: Event, asked: RemoteQuestion, ctx: InvocationContext) -> None:
     """A remote agent asks: record it before anybody sees it. The policy says who is asked; that somebody is, the remote
     agent has decided."""
-    call.arguments = copy.deepcopy(asked.arguments)
-    call.verdict = await call.policy.verdict(policy_request(event, asked, session))
-    refusal = await call.ask_for_remote(asked.question, made_in(event))
+    root = getattr(ctx.agent, "root_agent", None)
+    refusal = unanswerable(is_below=root is None or root.name != event.author)
+    if refusal is None:
+        call.arguments = copy.deepcopy(asked.arguments)
+        call.verdict = await call.policy.verdict(policy_request(event, asked, ctx.session))
+        refusal = await call.ask_for_remote(asked.question, made_in(event))
     if refusal is not None:
         logger.error("a remote agent's question was not asked: %s", refusal)
         without_question(event, asked.question)
