@@ -55,6 +55,7 @@ LIVE_GATE_TESTS = [
     "tests/chat/test_answers_forms.py",
     "tests/chat/test_answers_stopped.py",
     "tests/chat/test_consents.py",
+    "tests/adk/test_consent_and_approval.py",
     "tests/chat/test_service_draining.py",
     "tests/chat/test_service_draining_races.py",
 ]
@@ -161,7 +162,6 @@ TARGETS = {
             *LIVE_GATE_TESTS,
             "tests/adk/test_named_tools.py",
             "tests/adk/test_consent_inside.py",
-            "tests/adk/test_consent_and_approval.py",
             "tests/adk/test_inner_calls_told.py",
             "tests/adk/test_gated_nodes.py",
             "tests/transports/websocket/test_live_voice.py",
