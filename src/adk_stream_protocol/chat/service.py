@@ -261,7 +261,10 @@ class ChatService:
 
     async def audit(self, user: str, chat_id: str) -> Sequence[AuditEntry]:
         """What was asked, decided and run in this chat, oldest first. A deletion of the chat leaves it as it is."""
-        return await self._store.audit(self._key(user, chat_id))
+        trail = await self._store.audit(self._key(user, chat_id))
+        if not trail and await self._chat(user, chat_id).load(recent=1) is None:
+            raise NotFound
+        return trail
 
     async def find_audit(self, wanted: AuditFilter) -> Sequence[AuditEntry]:
         """Only entries of this application, even if `wanted` names another one."""

@@ -102,10 +102,7 @@ def build_router(surface: Surface, prefix: str) -> APIRouter:
     async def audit(request: Request) -> Response:
         """What was asked, decided and run in the caller's chat. It outlives the chat."""
         user = await surface.identify(request)
-        trail = await service.audit(user, request.path_params["chat_id"])
-        if not trail:
-            await service.history(user, request.path_params["chat_id"]).load()  # which refuses what is not there
-        return _json(trail)
+        return _json(await service.audit(user, request.path_params["chat_id"]))
 
     async def approvals(request: Request) -> Response:
         """What waits for a decision of the caller, in whichever chat."""
