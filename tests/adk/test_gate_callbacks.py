@@ -10,6 +10,7 @@ from google.adk.tools import FunctionTool, LongRunningFunctionTool
 from google.adk.tools.tool_confirmation import ToolConfirmation
 from google.genai import types
 
+from adk_stream_protocol.adk import versions
 from adk_stream_protocol.adk.calls.outcomes import OUTCOME_UNKNOWN
 from adk_stream_protocol.adk.calls.waiting import current_chat
 from adk_stream_protocol.protocol.digest import cannot_be_shown
@@ -138,6 +139,14 @@ def asked_by_remote(about: dict[str, Any]) -> Event:
     return calling(question, in_message=None, long_running_tool_ids={"q1"}, custom_metadata=relayed)
 
 
+@pytest.fixture
+def answers_reach_remote_agents(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As with newer releases: with others nobody is asked."""
+    monkeypatch.setattr(versions, "ANSWERS_REACH_REMOTE_AGENTS", True)
+    monkeypatch.setattr(versions, "REMOTE_SUB_AGENTS_GO_ON", True)
+
+
+@pytest.mark.usefixtures("answers_reach_remote_agents")
 @pytest.mark.parametrize(
     ("about", "arguments"),
     [({"id": "1", "name": "pay", "args": {"amount": 5}}, {"amount": 5}), ({"id": "1", "name": "pay"}, {})],
@@ -156,6 +165,7 @@ async def test_what_a_remote_agent_asks_is_recorded_once_and_asked_as_often_as_a
     assert at.leased.records == {KEY: found}
 
 
+@pytest.mark.usefixtures("answers_reach_remote_agents")
 async def test_what_a_remote_agent_asks_and_nobody_can_record_is_not_asked(caplog: pytest.LogCaptureFixture) -> None:
     at, event = await AtTheGate.opened(), asked_by_remote({"id": "1", "name": "pay", "args": {"amount": float("nan")}})
     assert await at.gate.on_event_callback(invocation_context=at.context, event=event) is None
