@@ -25,6 +25,10 @@ class VirtualTimeLoop(asyncio.SelectorEventLoop):
     def time(self) -> float:
         return self._now
 
+    async def shutdown_default_executor(self, timeout: float | None = None) -> None:
+        """Threads take real time: the timeout that Python 3.12 and newer give them would be over at once."""
+        await super().shutdown_default_executor()
+
     def _run_once(self) -> None:
         scheduled: list[Any] = self._scheduled  # pyright: ignore
         while scheduled and scheduled[0]._cancelled:
