@@ -5,11 +5,12 @@ from types import SimpleNamespace
 from typing import Any
 
 from fastapi import FastAPI
-from google.adk.agents import LlmAgent
+from google.adk.agents import BaseAgent, LlmAgent
 from google.adk.apps import App, ResumabilityConfig
 from google.adk.events import Event, EventActions
 from google.adk.sessions import InMemorySessionService
 from google.adk.tools import FunctionTool
+from google.genai import types
 
 from adk.agent_runs import pay, weather
 from adk_stream_protocol import ChatBridge, client_tool
@@ -99,18 +100,23 @@ async def test_an_application_of_the_users_own_is_marked() -> None:
     assert await chat.marks() == 1
 
 
+def left_out(mark: Event, *earlier: Event, root: Any = None, leased: LeasedChat | None = None) -> bool:
+    """Whether ADK's session does not get this event, after these."""
+    context: Any = SimpleNamespace(
+        resumability_config=resumable(), agent=root or agent(), session=SimpleNamespace(events=list(earlier))
+    )
+    leave_out_mark(mark, context, leased or LeasedChat.taken(Lease(CHAT, "run"), Snapshot([], 0)))
+    return bool(mark.partial)
+
+
 def is_left_out(
     *earlier: Event, records: tuple[CallRecord, ...] = (), questions: tuple[CallRecord, ...] = (), **actions: Any
 ) -> bool:
-    """Whether the mark of the run `i1` is stored, after these events and with these records."""
+    """Whether the mark of the run `i1` is left out, after these events and with these records."""
     leased = LeasedChat.taken(Lease(CHAT, "run"), Snapshot(list(records), 0))
     leased.questions = {found.call: found for found in questions}
-    context: Any = SimpleNamespace(
-        resumability_config=resumable(), agent=agent(), session=SimpleNamespace(events=list(earlier))
-    )
     mark = Event(author="root", invocation_id="i1", actions=EventActions(end_of_agent=True, **actions))
-    leave_out_mark(mark, context, leased)
-    return bool(mark.partial)
+    return left_out(mark, *earlier, leased=leased)
 
 
 def waiting(invocation_id: str) -> Event:
@@ -122,6 +128,7 @@ def test_a_call_that_is_marked_as_long_running_may_be_answered() -> None:
     assert is_left_out(said)
     assert not is_left_out(waiting("i1"), said)
     assert is_left_out(waiting("i0"), said)
+    assert not is_left_out(Event(author="root", invocation_id="i0"), waiting("i1"), said)
 
 
 def test_a_recorded_call_may_be_answered() -> None:
@@ -133,3 +140,21 @@ def test_a_recorded_call_may_be_answered() -> None:
 def test_a_mark_that_says_more_is_stored() -> None:
     assert not is_left_out(state_delta={"seen": True})
     assert not is_left_out(agent_state={"step": 1})
+
+
+def test_other_events_are_stored() -> None:
+    said = types.Content(role="model", parts=[types.Part(text="Bye.")])
+    mark = EventActions(end_of_agent=True)
+    assert left_out(Event(author="root", invocation_id="i1", actions=mark.model_copy()))
+    assert not left_out(Event(author="root", invocation_id="i1"))
+    assert not left_out(Event(author="root", invocation_id="i1", actions=mark.model_copy(), content=said))
+    assert not left_out(Event(author="below", invocation_id="i1", actions=mark.model_copy()))
+
+
+def test_an_agent_of_another_kind_is_marked() -> None:
+    mark = Event(author="root", invocation_id="i1", actions=EventActions(end_of_agent=True))
+    assert not left_out(mark, root=BaseAgent(name="root"))
+
+
+def test_the_bridges_own_application_can_be_resumed() -> None:
+    assert resumable().is_resumable

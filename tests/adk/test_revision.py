@@ -1,6 +1,7 @@
 """Every new event gives a session another revision, also where clocks go back or stand still."""
 
 from contextlib import suppress
+from functools import partial
 from typing import Any
 
 import pytest
@@ -32,6 +33,18 @@ async def test_adks_own_services_have_revisions(store: Store) -> None:
 def test_a_service_that_loads_in_its_own_way_has_none() -> None:
     assert has_revisions(Renamed())
     assert not has_revisions(OfMyOwn())
+    patched: Any = InMemorySessionService()
+    patched.append_event = partial(InMemorySessionService.append_event, patched)
+    assert not has_revisions(patched)
+
+
+def test_an_event_that_was_stored_last_and_is_not_among_the_recent_ones_is_missed() -> None:
+    events = [Event(author="user", timestamp=100.0 + number) for number in range(3)]
+    session = Session(id="c1", app_name="helper", user_id="ann", events=events, last_update_time=102.0)
+    assert revision_of(session) is not None
+    for stored_at in (103.0, 99.0):
+        session.last_update_time = stored_at
+        assert revision_of(session) is None
 
 
 async def both(service: BaseSessionService) -> tuple[Any, Any]:

@@ -167,6 +167,7 @@ TARGETS = {
             "tests/transports/websocket/test_live_voice.py",
         ],
     ),
+    "ends_of_agents": Target("adk_stream_protocol.adk.calls.ends_of_agents", ["tests/adk/test_ends_of_agents.py"]),
     "gate_steps": Target("adk_stream_protocol.adk.calls.gate_steps", LIVE_GATE_TESTS),
     "live_gate": Target("adk_stream_protocol.adk.calls.live_gate", LIVE_GATE_TESTS),
     "unanswerable": Target("adk_stream_protocol.adk.calls.unanswerable", GATE_TESTS),

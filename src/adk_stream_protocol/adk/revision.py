@@ -20,7 +20,7 @@ _METHODS = ("get_session", "append_event")
 
 def has_revisions(service: BaseSessionService) -> bool:
     """Whether it stores and loads sessions as ADK's own services do. Others may do it in any way."""
-    return all(getattr(type(service), name).__module__ in _KNOWN for name in _METHODS)
+    return all(getattr(getattr(service, name), "__module__", None) in _KNOWN for name in _METHODS)
 
 
 def revision_of(session: Session) -> Sequence[Any] | None:

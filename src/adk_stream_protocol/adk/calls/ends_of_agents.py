@@ -8,6 +8,7 @@ anybody needs no mark.
 
 import warnings
 from functools import cache
+from itertools import takewhile
 
 from google.adk.agents import LlmAgent
 from google.adk.agents.invocation_context import InvocationContext
@@ -46,9 +47,5 @@ def _is_alone(event: Event, context: InvocationContext) -> bool:
 def _may_be_answered(event: Event, context: InvocationContext, leased: LeasedChat) -> bool:
     if any(call.invocation_id == event.invocation_id for call in (*leased.records, *leased.questions)):
         return True
-    for earlier in reversed(context.session.events):
-        if earlier.invocation_id != event.invocation_id:
-            return False
-        if earlier.long_running_tool_ids:
-            return True
-    return False
+    own = takewhile(lambda earlier: earlier.invocation_id == event.invocation_id, reversed(context.session.events))
+    return any(earlier.long_running_tool_ids for earlier in own)
