@@ -31,7 +31,7 @@ TESTED_ELSEWHERE = {
     "transports/websocket/socket_client": "transports/websocket/test_live_socket",
     "transports/websocket/socket_voice": "transports/websocket/test_live_voice",
     **dict.fromkeys(
-        [f"protocol/live_{part}" for part in ("effects", "facts", "messages", "routes", "segments")],
+        [f"protocol/live_{part}" for part in ("effects", "facts", "messages", "segments")],
         "protocol/test_live_turns_explored",
     ),
     "protocol/call_keys": "protocol/test_call_record_work",

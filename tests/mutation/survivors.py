@@ -241,6 +241,21 @@ EQUIVALENT: dict[str, dict[str, str]] = {
         "Message: slots=True -> **{}": _LESS_MEMORY,
         "Message: True -> (False) (2)": _LESS_MEMORY,
     },
+    "live_routes": {
+        "Place: frozen=True -> **{}": _CHANGED_BY_NOBODY,
+        "Place: True -> (False) (2)": _CHANGED_BY_NOBODY,
+        "Place: slots=True -> **{}": _LESS_MEMORY,
+        "Place: True -> (False) (3)": _LESS_MEMORY,
+        "Routes.__init__: False -> (True) (2)": (
+            "It is asked of the last message that the model spoke in. Before the first word there is none, and no call "
+            "that a result could come of."
+        ),
+        "Routes._take_results: owner is not None and owner is not self.current and self.current is self.last and "
+        "self._is_saying -> (owner is not self.current and self.current is self.last and self._is_saying)": (
+            "Without an owner there is no current message, either; the condition is there for the type checker."
+        ),
+        "Routes._is_new: bool(event.calls) -> (event.calls)": "It is asked for its truth alone.",
+    },
     "policy": {
         "ApprovalRequest: kw_only=True -> **{}": _NAMED_BY_ALL,
         "ApprovalRequest: True -> (False) (2)": _NAMED_BY_ALL,

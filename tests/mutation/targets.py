@@ -81,6 +81,8 @@ LIVE_TABLE_TESTS = [
     "tests/protocol/test_live_turns.py",
     "tests/protocol/test_live_turns_segments.py",
     "tests/protocol/test_live_taken_back.py",
+    "tests/protocol/test_live_routes.py",
+    "tests/protocol/test_live_routes_results.py",
     "tests/live/test_live_turns.py",
     f"{_EXPLORED}::test_no_order_of_facts_breaks_a_promise",
 ]

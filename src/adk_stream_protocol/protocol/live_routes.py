@@ -223,7 +223,7 @@ class Routes:
         closed = self.current
         if closed is None or closed.phase not in (Phase.WAITING, Phase.ENDED) or closed.unwanted is not None:
             return
-        if self.heard is not None or closed is not self._newest:
+        if closed is not self._newest:  # what was heard is always newer
             self._speaks_of_result = self.heard is None
             self.end(closed)
 
