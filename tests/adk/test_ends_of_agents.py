@@ -157,4 +157,4 @@ def test_an_agent_of_another_kind_is_marked() -> None:
 
 
 def test_the_bridges_own_application_can_be_resumed() -> None:
-    assert resumable().is_resumable
+    assert resumable.__wrapped__().is_resumable  # not the one that was made before

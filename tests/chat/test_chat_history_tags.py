@@ -4,6 +4,7 @@ import asyncio
 import random
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import asynccontextmanager
+from functools import wraps
 from pathlib import Path
 from typing import Any
 
@@ -39,12 +40,13 @@ async def tag_of(chat: Conversation, **headers: str) -> str:
 
 
 class Loads:
-    """Counts how a session is read. An attribute of the object, so that the service is still ADK's own."""
+    """Counts how a session is read. The method still says that it is ADK's own, or the history would have no tag."""
 
     def __init__(self, service: BaseSessionService) -> None:
         self.whole = self.recent = 0
         get_session = service.get_session
 
+        @wraps(get_session)
         async def counted(*, config: Any = None, **key: Any) -> Any:
             if config is not None and config.num_recent_events == RECENT:
                 self.recent += 1

@@ -204,6 +204,12 @@ EQUIVALENT: dict[str, dict[str, str]] = {
         "ApprovalGate._verdict: self.policy.decide is None or is_control_flow or type(tool) is BaseTool -> "
         "(is_control_flow or type(tool) is BaseTool)": "`verdict` asks that, too; to ask first spares it a copy.",
     },
+    "ends_of_agents": {
+        "leave_out_mark: not event.actions.end_of_agent or context.resumability_config is not resumable() -> "
+        "(context.resumability_config is not resumable())": (
+            "An event without the mark says more than a mark, or nothing; to ask first spares time."
+        ),
+    },
     "live_gate": {
         "ask_if_needed: True -> (False)": "Whom the policy names is asked, whatever the tool says.",
         "notify_begun: None -> ('mutant') (2)": _NOT_USED,
