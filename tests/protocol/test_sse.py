@@ -81,6 +81,7 @@ def test_one_event_is_framed_as_among_many() -> None:
 def test_an_event_that_no_cursor_leads_to_has_no_id() -> None:
     assert sse.encode_event(b"seg", None, b'{"a":1}') == b'data: {"a":1}\n\n'
     assert read_events(sse.encode_event(b"seg", None, b"{}")) == [("", "{}")]
+    assert sse.encode_events(b"seg", [(None, b"{}")]) == b"data: {}\n\n"
 
 
 @given(st.text(st.sampled_from("ab-0"), min_size=1), st.integers(0, 10**9 - 1))
