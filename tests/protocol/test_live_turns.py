@@ -1,52 +1,15 @@
 """Rows of the live table that the exploration does not reach: unsent words, calls of strangers, late news."""
 
-import itertools
-from typing import Any
-
 import pytest
 
 from adk_stream_protocol.errors import LocalProtocolError
 from adk_stream_protocol.protocol import live_effects as effects
 from adk_stream_protocol.protocol import live_facts as facts
-from adk_stream_protocol.protocol.call_record import CallKey
-from adk_stream_protocol.protocol.live_effects import Effect, End, Why
+from adk_stream_protocol.protocol.live_effects import End, Why
 from adk_stream_protocol.protocol.live_facts import ModelEvent
 from adk_stream_protocol.protocol.live_messages import Message, Phase
 from adk_stream_protocol.protocol.live_routes import Turn
-from adk_stream_protocol.protocol.live_turns import LiveTurns
-
-PAY, LOOK, INNER, STRANGE = (CallKey("inv", name) for name in ("pay", "look", "inner", "strange"))
-
-
-class Table:
-    """A session with a listener."""
-
-    def __init__(self) -> None:
-        self.turns = LiveTurns()
-        self._numbers = itertools.count()
-        self.feed(facts.Attached())
-
-    def feed(self, fact: facts.Fact) -> list[Effect]:
-        return self.turns.receive(fact)
-
-    def event(self, **about: Any) -> list[Effect]:
-        """It comes, and is emitted."""
-        event = ModelEvent(f"e{next(self._numbers)}", **about)
-        return [*self.feed(facts.Came(event)), *self.feed(facts.Emitted(event.id))]
-
-    def call(self, *keys: CallKey) -> list[Effect]:
-        return self.event(is_said=True, calls=keys)
-
-    def wait(self, key: CallKey, **about: Any) -> list[Effect]:
-        return self.feed(facts.Waits(key, **{"blocks": True, **about}))
-
-    def phase(self, name: str) -> Phase:
-        return self.turns.routes.messages[name].phase
-
-
-def of(kind: type[Effect], done: list[Effect]) -> list[Any]:
-    return [effect for effect in done if isinstance(effect, kind)]
-
+from protocol.live_talk import INNER, LOOK, PAY, STRANGE, Table, of
 
 # -- what is asked of it ----------------------------------------------------------------------------------------------
 

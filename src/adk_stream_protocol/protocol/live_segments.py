@@ -13,8 +13,6 @@ from .live_routes import Place, Routes
 
 class SessionPhase(StrEnum):
     OPEN = auto()
-    DRAINING = auto()
-    """It ends soon: what waits is left as it is."""
     LOST = auto()
     """Somebody else has the chat: nothing is written any more."""
     CLOSED = auto()

@@ -87,9 +87,9 @@ class LiveTurns(LiveSegments):
                     call.tells_model = False
                 self._do(*(effects.Refuse(call.key, Why.STOPPED) for call in waiting), effects.Wake())
             case facts.Shutdown():
-                self._end_soon(SessionPhase.DRAINING)
+                pass  # what waits is left as it is
             case facts.LeaseLost():
-                self._end_soon(SessionPhase.LOST)
+                self.phase = SessionPhase.LOST
             case facts.Over():
                 self._over()
             case _:
@@ -326,10 +326,6 @@ class LiveTurns(LiveSegments):
                 self._close_if_it_waits(message)
 
     # -- the end ------------------------------------------------------------------------------------------------------
-
-    def _end_soon(self, phase: SessionPhase) -> None:
-        if self.phase is not SessionPhase.LOST:
-            self.phase = phase
 
     def _over(self) -> None:
         for message in self.routes.messages.values():
