@@ -236,6 +236,11 @@ PLANTED: dict[str, tuple[Plant, str, str]] = {
         "words and two calls",
         "words wait for a call",
     ),
+    "words after an interrupt cannot be interrupted": (
+        never(Routes, "skip"),
+        "words after an interrupt",
+        "goes on waiting",
+    ),
     "words after an interrupt are forgotten": (
         method(Routes, "end", forget_after),
         "words and two calls",

@@ -13,6 +13,7 @@ from adk_stream_protocol.protocol import live_effects as effects
 from adk_stream_protocol.protocol import live_facts as facts
 from adk_stream_protocol.protocol.call_record import CallKey
 from adk_stream_protocol.protocol.live_facts import ModelEvent
+from adk_stream_protocol.protocol.live_messages import Phase
 from protocol.live_books import BookedTable, CallBook, key
 from protocol.live_checks import check
 
@@ -132,6 +133,9 @@ class World(BookedTable):
         self.books.left["interrupt"] -= 1
         done = self.feed(facts.InterruptedByUser())
         assert effects.ClearVoice() in done, "the voice goes on"
+        awaited = (found for found in self.turns.routes.messages.values() if found.phase is Phase.ASKED)
+        is_emitted = self.books.in_flight is None  # else it ends with that
+        assert not is_emitted or not any(awaited), "the user goes on waiting for an answer that was interrupted"
         if any(isinstance(effect, effects.Close) for effect in done):
             self.books.unheard = self.books.owed
             self.books.unheard_in = self.spoken_in

@@ -130,6 +130,26 @@ def test_new_words_after_a_cut_answer_that_was_taken_back_begin_a_message() -> N
     assert place.message is not message
 
 
+# -- and wants to hear none of it -------------------------------------------------------------------------------------
+
+
+def test_what_is_next_after_an_interrupt_can_be_interrupted_too() -> None:
+    at, _, second = interrupted_in_a_sentence()
+    at.skip()
+    assert (at.current, at.after) == (second, None)
+    assert not at.completes().is_over  # the end of the first answer
+    assert at.says() is second
+    assert at.completes().is_over
+
+
+def test_without_anything_next_nothing_is_skipped() -> None:
+    at = Talk()
+    message = at.write("A")
+    at.says()
+    at.skip()
+    assert (at.current, at.turn) == (message, Turn.PLAIN)
+
+
 # -- calls are answered -----------------------------------------------------------------------------------------------
 
 

@@ -6,7 +6,7 @@ from adk_stream_protocol.protocol import live_effects as effects
 from adk_stream_protocol.protocol import live_facts as facts
 from adk_stream_protocol.protocol.live_effects import End, Why
 from adk_stream_protocol.protocol.live_messages import Phase, Unwanted
-from protocol.live_talk import LOOK, PAY, Table, quiet, silent
+from protocol.live_talk import LOOK, PAY, Table, of, quiet, silent
 
 SENT = [effects.Open("C"), effects.Send("C"), effects.Notify("C")]
 
@@ -129,3 +129,13 @@ def test_only_what_waits_on_is_wanted_again(phase: Phase, unwanted: Unwanted, af
     table.write("B")
     table.feed(facts.NotSent("B"))
     assert message.unwanted is after
+
+
+def test_a_second_interrupt_ends_the_answer_that_is_next() -> None:
+    table = Table()
+    table.write("A")
+    table.event(is_said=True, is_partial=True)
+    table.interrupt()
+    table.write("B")
+    assert effects.Close("B", End.INTERRUPTED, frozenset()) in table.interrupt()
+    assert of(effects.Write, table.says(is_partial=True)) == []

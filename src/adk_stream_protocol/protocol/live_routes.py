@@ -109,6 +109,11 @@ class Routes:
         if self.turn is Turn.EARLIER:
             self.turn = Turn.PLAIN
 
+    def skip(self) -> None:
+        """The user does not want to hear what is next, either: it is what the model is at."""
+        if self.after is not None:
+            self.current, self.after, self.turn = self.after, None, Turn.EARLIER
+
     def resume(self, message: Message) -> None:
         """Something was answered, and what the model says next is about it; unless it is saying something else."""
         if self.current is not message and (self.current is None or not self.current.is_open):

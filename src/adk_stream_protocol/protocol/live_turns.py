@@ -160,6 +160,7 @@ class LiveTurns(LiveSegments):
 
     def _interrupted(self) -> None:
         self._do(effects.ClearVoice())  # also of a message whose words are complete
+        self.routes.skip()
         message = self.routes.current
         if message is not None and message.is_open and not message.is_busy:
             is_said = self.routes.is_idle or (message.timer is not None and message.timer.name == "resumes")
