@@ -118,7 +118,7 @@ EQUIVALENT: dict[str, dict[str, str]] = {
         "module: \"\" -> ('mutant')": _NOBODYS_KEY,
         "module: \"\" -> ('mutant') (2)": _NOBODYS_KEY,
         "CallParts._end_question: part.approval_id is None or not self._writer.tools.can_take_result(part.approval_id) "
-        "-> (not self._writer.tools.can_take_result(part.approval_id))": (_NO_CALL_IS_NONE),
+        "-> (not self._writer.tools.can_take_result(part.approval_id))": _NO_CALL_IS_NONE,
         "CallParts.new_segment: dict(self._parts) -> (self._parts)": (
             "Whatever comes is put into both, and what goes is left out of a new dictionary."
         ),
@@ -126,7 +126,7 @@ EQUIVALENT: dict[str, dict[str, str]] = {
         "CallParts._ask_as_recorded: \"\" -> ('mutant')": _FOR_THE_TYPE_CHECKER,
         "CallParts.new_segment: part.approval_id is not None and "
         "self._writer.tools.can_take_result(part.approval_id) -> "
-        "(self._writer.tools.can_take_result(part.approval_id))": (_NO_CALL_IS_NONE),
+        "(self._writer.tools.can_take_result(part.approval_id))": _NO_CALL_IS_NONE,
         "CallParts.recorded_end: None -> ('mutant')": ("Without a part nothing is told, whatever the record."),
         "CallParts.recorded_end: part is None or record is None or not record.is_final -> (record is None or not "
         "record.is_final)": ("Without a part there is no record; the condition is there for the type checker."),
