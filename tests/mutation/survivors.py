@@ -20,6 +20,7 @@ _ONLY_AN_OUTPUT = "Without an approval's id only a browser's output counts, and 
 _NO_TWO_ALIKE = "No two of a session are alike: they differ in their names."
 _NO_SUCH_NAME = "It is only compared, and no call has such an id and no tool such a name."
 _FOR_READERS = "A name for whoever reads a list of tasks."
+_NO_CALL_IS_NONE = "No call is None; the condition is there for the type checker."
 
 
 EQUIVALENT: dict[str, dict[str, str]] = {
@@ -117,9 +118,7 @@ EQUIVALENT: dict[str, dict[str, str]] = {
         "module: \"\" -> ('mutant')": _NOBODYS_KEY,
         "module: \"\" -> ('mutant') (2)": _NOBODYS_KEY,
         "CallParts._end_question: part.approval_id is None or not self._writer.tools.can_take_result(part.approval_id) "
-        "-> (not self._writer.tools.can_take_result(part.approval_id))": (
-            "No call is None; the condition is there for the type checker."
-        ),
+        "-> (not self._writer.tools.can_take_result(part.approval_id))": _NO_CALL_IS_NONE,
         "CallParts.new_segment: dict(self._parts) -> (self._parts)": (
             "Whatever comes is put into both, and what goes is left out of a new dictionary."
         ),
@@ -127,9 +126,7 @@ EQUIVALENT: dict[str, dict[str, str]] = {
         "CallParts._ask_as_recorded: \"\" -> ('mutant')": _FOR_THE_TYPE_CHECKER,
         "CallParts.new_segment: part.approval_id is not None and "
         "self._writer.tools.can_take_result(part.approval_id) -> "
-        "(self._writer.tools.can_take_result(part.approval_id))": (
-            "No call is None; the condition is there for the type checker."
-        ),
+        "(self._writer.tools.can_take_result(part.approval_id))": _NO_CALL_IS_NONE,
         "CallParts.recorded_end: None -> ('mutant')": ("Without a part nothing is told, whatever the record."),
         "CallParts.recorded_end: part is None or record is None or not record.is_final -> (record is None or not "
         "record.is_final)": ("Without a part there is no record; the condition is there for the type checker."),
@@ -261,6 +258,10 @@ EQUIVALENT: dict[str, dict[str, str]] = {
             "Without an owner there is no current message, either; the condition is there for the type checker."
         ),
         "Routes._is_new: bool(event.calls) -> (event.calls)": "It is asked for its truth alone.",
+    },
+    "live_turns": {
+        "LiveTurns._waits: fact.outer is not None -> True": _NO_CALL_IS_NONE,
+        "LiveTurns._waits: call.inside is not None -> True": _NO_CALL_IS_NONE,
     },
     "policy": {
         "ApprovalRequest: kw_only=True -> **{}": _NAMED_BY_ALL,

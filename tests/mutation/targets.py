@@ -80,6 +80,10 @@ _EXPLORED = "tests/protocol/test_live_turns_explored.py"
 LIVE_TABLE_TESTS = [
     "tests/protocol/test_live_turns.py",
     "tests/protocol/test_live_turns_segments.py",
+    "tests/protocol/test_live_turns_words.py",
+    "tests/protocol/test_live_turns_answered.py",
+    "tests/protocol/test_live_turns_events.py",
+    "tests/protocol/test_live_turns_gate.py",
     "tests/protocol/test_live_taken_back.py",
     "tests/protocol/test_live_routes.py",
     "tests/protocol/test_live_routes_results.py",

@@ -182,3 +182,36 @@ def test_words_that_come_out_after_the_user_has_written_are_shown_in_their_messa
     opened = [effects.Open("A"), effects.Notify("A")]
     assert table.emits() == [*opened, effects.Write("A", "e"), quiet(2)]
     assert table.fire(quiet(2)) == [CLOSED]
+
+
+LATE = [effects.Open("A"), effects.Notify("A"), effects.Write("A", "e")]
+
+
+def test_the_first_words_of_a_message_that_the_user_does_not_wait_for_close_it_when_it_is_quiet() -> None:
+    table = Table()
+    table.comes(is_said=True)
+    table.write("B")
+    begun = [effects.Open("begun-1"), effects.Notify("begun-1"), effects.Write("begun-1", "e")]
+    assert table.emits() == [*begun, quiet(1, "begun-1")]
+    assert table.fire(quiet(1, "begun-1")) == [effects.Close("begun-1", End.FINISH)]
+
+
+def test_words_that_come_out_after_their_answer_was_given_up_close_it_when_it_is_quiet() -> None:
+    table = Table()
+    table.write("A")
+    table.says()
+    (timer,) = table.feed(facts.ConnectionLost())
+    assert isinstance(timer, effects.StartTimer)
+    table.comes(is_said=True)
+    assert table.fire(timer) == [effects.Close("A", End.LOST)]
+    assert table.emits() == [*LATE, quiet(2)]
+
+
+def test_words_that_come_out_after_a_cut_answer_was_interrupted_close_it_when_it_is_quiet() -> None:
+    table = Table()
+    table.write("A")
+    table.says()
+    table.feed(facts.ConnectionLost())
+    table.comes(is_said=True)
+    assert table.interrupt() == [effects.ClearVoice(), effects.Close("A", End.INTERRUPTED)]
+    assert table.emits() == [*LATE, quiet(2)]

@@ -209,6 +209,7 @@ class LiveTurns(LiveSegments):
         elif event.is_turn_complete or (message.unwanted is Unwanted.INTERRUPTED and not message.is_busy):
             self._start_timer("silent", message, SILENT_S)
         self._close_if_it_waits(message)
+        self._close_when_quiet(message)  # the user may have gone on before this event came out
 
     def _show(self, message: Message, place: Place, event_id: str) -> None:
         event = place.event
