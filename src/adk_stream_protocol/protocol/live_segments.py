@@ -85,7 +85,7 @@ class LiveSegments:
         message = place.message if place is not None and place.event is _VOICE else None
         if message is None or message.phase is not Phase.OPEN or message.unwanted is not None or message.calls:
             return None
-        if self.phase is SessionPhase.CLOSED:
+        if message is not self.routes.current or self.phase is SessionPhase.CLOSED:
             return None
         del self._places[event_id]
         message.timer = None
