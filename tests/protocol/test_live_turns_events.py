@@ -215,3 +215,13 @@ def test_words_that_come_out_after_a_cut_answer_was_interrupted_close_it_when_it
     table.comes(is_said=True)
     assert table.interrupt() == [effects.ClearVoice(), effects.Close("A", End.INTERRUPTED)]
     assert table.emits() == [*LATE, quiet(2)]
+
+
+def test_voice_that_comes_out_in_a_message_that_the_model_has_left_takes_no_short_cut() -> None:
+    table = Table()
+    table.write("A")
+    table.says()
+    assert table.turns.voice_came("voice")
+    table.turns.routes.current = None
+    assert table.turns.voice_emitted("voice") is None
+    assert table.feed(facts.Emitted("voice")) == [effects.Write("A", "voice"), quiet(1)]
