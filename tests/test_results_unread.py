@@ -29,6 +29,10 @@ class Weighed:
         self.read_bytes = 0
         self._store = store
 
+    def for_another_loop(self) -> Store:
+        """What renews leases is not counted."""
+        return self._store.for_another_loop()
+
     def __getattr__(self, name: str) -> Callable[..., Any]:
         method = getattr(self._store, name)
 

@@ -20,6 +20,7 @@
     │   ├── TooMany                429, with Retry-After
     │   ├── Busy                   503, with Retry-After
     │   ├── Restarting             503, with Retry-After
+    │   ├── RunElsewhere           503, with Retry-After
     │   ├── StoreUnavailable       503
     │   ├── NoLiveMode             501
     │   ├── LiveFailed             502
@@ -161,6 +162,13 @@ class Restarting(Refusal):
     status = 503
     code = "restarting"
     public_text = "The server restarts. Send your request again."
+    retry_after_s = 1
+
+
+class RunElsewhere(Refusal):
+    status = 503
+    code = "run-elsewhere"
+    public_text = "Another process of the server runs this answer, and this one cannot stop it. Try again."
     retry_after_s = 1
 
 

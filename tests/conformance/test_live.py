@@ -207,7 +207,8 @@ def test_what_another_tab_answers_over_http_is_told_to_the_live_page_without_a_w
 ) -> None:
     chat = theatre.chat(family, "ours", release)
     page = chat.open_page(PAY, elsewhere(answer), is_told_unasked("text", state="done"))
-    assert chat.wire == wire
+    # The page resumes after the outcome (`i`: nothing runs again), or on a slow machine before it (`I`).
+    assert chat.wire.replace("|| start I A", "|| start i A") == wire
     assert chat.ends == end
     assert chat.methods == ["send", "resume"]
     assert [frame["type"] for frame in chat.own_frames] == ["attached", "turn"]

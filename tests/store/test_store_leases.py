@@ -48,6 +48,25 @@ async def test_a_lease_is_free_for_others_from_its_end_on(
         assert (await lease_of(store) is not None) is is_free
 
 
+@pytest.mark.parametrize("calls", [0, 2])
+async def test_whoever_reads_a_chat_learns_whether_somebody_has_its_lease(
+    stores: Stores, clock: Clock, calls: int
+) -> None:
+    async with stores.open(clock) as store:
+        for number in range(calls):
+            await store.add(asked(f"call-{number}"))
+        assert not (await store.read(CHAT)).is_leased
+        lease = await held(store)
+        assert (await store.read(CHAT)).is_leased
+        assert not (await store.read(OTHER_CHAT)).is_leased
+        clock.now += 10
+        assert not (await store.read(CHAT)).is_leased
+        await store.renew(lease, 10)
+        assert (await store.read(CHAT)).is_leased
+        await store.release(lease)
+        assert not (await store.read(CHAT)).is_leased
+
+
 async def test_a_renewed_lease_lasts_from_then_on(stores: Stores, clock: Clock) -> None:
     async with stores.open(clock) as store:
         lease = await held(store)

@@ -12,6 +12,9 @@ from google.genai import types
 from starlette.requests import HTTPConnection
 
 from adk_stream_protocol import Limits
+from adk_stream_protocol.protocol.call_record import ChatKey
+from adk_stream_protocol.store.base import Acquired
+from adk_stream_protocol.store.memory import MemoryStore
 from adk_stream_protocol.testing import call
 from support.conversations import Store, conversation, every_store, hanging
 
@@ -277,6 +280,47 @@ async def test_two_stops_at_the_same_time_are_two_good_answers() -> None:
         answer = asyncio.create_task(chat.say("A story."))
         await model.hangs.wait()
         assert await asyncio.gather(chat.stop(), chat.stop()) == [204, 204]
+        assert (await answer).chunks[-1] == {"type": "abort"}
+
+
+async def test_stop_says_that_it_cannot_reach_the_answer_of_another_worker() -> None:
+    store = MemoryStore()
+    async with conversation("Fine.", record=store) as chat:
+        lease, _ = await store.acquire(ChatKey("helper", "ann", "c1"), 1000)
+        assert lease is not None
+        refused = await chat.request("POST", "/stop")
+        assert (refused.status_code, refused.json()["error"]["code"]) == (503, "run-elsewhere")
+        assert refused.headers["retry-after"] == "1"
+        assert await chat.of(user="bob").stop() == 204
+        await store.release(lease)
+        assert await chat.stop() == 204
+
+
+class SlowLeases(MemoryStore):
+    """It takes a while to take a lease, as a database may."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.is_asked, self.go_on = asyncio.Event(), asyncio.Event()
+
+    async def acquire(self, chat: ChatKey, lasts_s: float, changes: Any = ()) -> Acquired:
+        self.is_asked.set()
+        await self.go_on.wait()
+        return await super().acquire(chat, lasts_s, changes)
+
+
+async def test_stop_also_ends_an_answer_that_is_about_to_start() -> None:
+    store = SlowLeases()
+    _, agent = hanging("Once ", "upon a time")
+    async with conversation(agent=agent, record=store) as chat:
+        answer = asyncio.create_task(chat.say("A story."))
+        await store.is_asked.wait()
+        stop = asyncio.create_task(chat.stop())
+        for _ in range(50):  # until it has come to the bridge
+            await asyncio.sleep(0)
+        store.go_on.set()
+        assert await stop == 204
+        assert not chat.is_running
         assert (await answer).chunks[-1] == {"type": "abort"}
 
 

@@ -16,7 +16,7 @@ from ..adk.live_listener import LiveListener
 from ..adk.request.direct_agents import find_ways
 from ..adk.session import Chat
 from ..chunk_log import ChunkLog, Reading
-from ..errors import MalformedRequest, NotFound, Restarting, RunActive
+from ..errors import MalformedRequest, NotFound, Restarting, RunActive, RunElsewhere
 from ..limits import Limits
 from ..protocol.call_record import CallRecord, ChatKey, State
 from ..protocol.chunks import SdkVersion
@@ -47,6 +47,7 @@ if TYPE_CHECKING:
     from google.adk.runners import Runner
 
 _DELETE_S = 5  # how long a deletion waits for a run of another worker
+_START_S = 5  # how long a stop waits for a run that is about to start
 
 _DECIDED = (State.APPROVED, State.DENIED, State.EXPIRED)
 
@@ -201,10 +202,13 @@ class ChatService:
 
     async def stop(self, user: str, chat_id: str) -> None:
         """End what runs in this chat, if anything does. When this returns, the next turn may come."""
-        run = self._leases.get(self._key(user, chat_id))
-        self._live.silence(self._key(user, chat_id))
+        key = self._key(user, chat_id)
+        self._live.silence(key)
+        run = await self._leases.wait_for_start(key, _START_S)
         if run is not None:
             await run.stop()
+        elif (await self._store.read(key)).is_leased and key not in self._leases:
+            raise RunElsewhere
 
     def watch_for_lost_runs(self) -> None:
         """From now on, continue what other workers have lost. The first request starts this, or the router's

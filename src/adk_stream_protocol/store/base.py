@@ -30,6 +30,8 @@ class Snapshot(NamedTuple):
     """In the order in which they were added."""
     now: float
     """The store's own clock, which all workers share, in seconds since 1970."""
+    is_leased: bool = False
+    """Whether somebody has the chat's lease. `read` of a whole chat says so."""
 
     def find(self, call: CallKey) -> CallRecord | None:
         return next((record for record in self.records if record.call == call), None)
@@ -181,8 +183,7 @@ class Store(Protocol):
         ...
 
     async def renew(self, lease: Lease, lasts_s: float) -> bool:
-        """Let the lease last `lasts_s` seconds from now, also if it has expired. False if it is no longer the chat's
-        lease."""
+        """Let the lease last `lasts_s` seconds from now, also if it has expired. False if the chat has another one."""
         ...
 
     async def release(self, lease: Lease, delivered: Collection[CallKey] = (), title: str | None = None) -> None:
@@ -198,8 +199,7 @@ class Store(Protocol):
         ...
 
     async def overview(self, chats: Collection[ChatKey]) -> Mapping[ChatKey, Listed]:
-        """What a list shows of these chats, with an entry for each of them. It must be fast for chats with many calls:
-        do not read their arguments and results."""
+        """What a list shows of each of these chats. It must be fast: do not read the arguments and results of calls."""
         ...
 
     async def waiting(

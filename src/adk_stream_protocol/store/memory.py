@@ -57,7 +57,9 @@ class MemoryStore:
     async def read(self, chat: ChatKey, call: CallKey | None = None) -> Snapshot:
         calls = self._records.get(chat, {})
         if call is None:
-            return Snapshot([in_brief(found) for found in calls.values()], self._clock())
+            lease, now = self._leases.get(chat), self._clock()
+            is_leased = lease is not None and lease.expires_at > now
+            return Snapshot([in_brief(found) for found in calls.values()], now, is_leased)
         return Snapshot([calls[call]] if call in calls else [], self._clock())
 
     async def results(self, chat: ChatKey, calls: Collection[CallKey]) -> Mapping[CallKey, Any]:

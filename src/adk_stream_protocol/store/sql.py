@@ -175,8 +175,8 @@ class SqlStore:
     @_to_its_end
     async def read(self, chat: ChatKey, call: CallKey | None = None) -> Snapshot:
         async with self._one_statement() as connection:
-            found, now = await self._snapshot(connection, chat, call)
-        return Snapshot([in_brief(each) for each in found] if call is None else found, now)
+            found = await self._snapshot(connection, chat, call)
+        return found if call is not None else found._replace(records=[in_brief(each) for each in found.records])
 
     @_to_its_end
     async def results(self, chat: ChatKey, calls: Collection[CallKey]) -> Mapping[CallKey, Any]:
@@ -240,10 +240,10 @@ class SqlStore:
         is_ours = (await connection.execute(taken)).first() is not None
         for old, step in sorted(changes, key=lambda change: call_text(change[0].call)):
             await self._set(connection, old, [step])
-        found, now = await self._snapshot(connection, chat)
+        found = await self._snapshot(connection, chat)
         if not changes:  # rows are written in one order, and the changes have just been written in it
-            await self._shorten(connection, found)
-        return Acquired(lease if is_ours else None, Snapshot([in_brief(each) for each in found], now))
+            await self._shorten(connection, found.records)
+        return Acquired(lease if is_ours else None, found._replace(records=[in_brief(each) for each in found.records]))
 
     @_to_its_end
     async def renew(self, lease: Lease, lasts_s: float) -> bool:
@@ -376,18 +376,20 @@ class SqlStore:
         return _is_lease(lease) & (_leases.c.expires_at > self._now())
 
     async def _snapshot(self, connection: AsyncConnection, chat: ChatKey, call: CallKey | None = None) -> Snapshot:
-        clock = sa.select(self._now().label("now")).subquery()  # so that the time is read even if the chat has no calls
+        is_leased = sa.exists().where(_leases.c.chat == chat_text(chat), _leases.c.expires_at > self._now())
+        # So that both are read even if the chat has no calls.
+        clock = sa.select(self._now().label("now"), is_leased.label("is_leased")).subquery()
         wanted = _approvals.c.chat == chat_text(chat)
         if call is not None:
             wanted &= _approvals.c.call == call_text(call)
         is_brief = _approvals.c.delivered & _approvals.c.brief.is_not(None)
         brief = sa.case((is_brief, _approvals.c.brief), else_=_approvals.c.record)
         record = (brief if call is None else _approvals.c.record).label("record")
-        query = sa.select(clock.c.now, record, _approvals.c.delivered)
+        query = sa.select(clock.c.now, clock.c.is_leased, record, _approvals.c.delivered)
         query = query.select_from(clock.outerjoin(_approvals, wanted)).order_by(_approvals.c.id)
         rows = (await connection.execute(query)).all()
         found = [_with_mark(row.record, row.delivered) for row in rows if row.record is not None]
-        return Snapshot(found, rows[0].now)
+        return Snapshot(found, rows[0].now, bool(rows[0].is_leased))
 
     async def _shorten(self, connection: AsyncConnection, found: Sequence[CallRecord]) -> None:
         """Give calls that a worker of an older version has ended their short form, so that their results are not read
