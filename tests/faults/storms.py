@@ -107,7 +107,12 @@ class Storm:
 
     def _refusals(self) -> list[str]:
         """That no tab has deserved: it has only said what its page lets it say."""
-        given = [stream for stream in self.seen.streams if stream.status not in (200, 204, 404, 409)]
+        # 503: a stop at the worker that does not run the answer.
+        given = [
+            stream
+            for stream in self.seen.streams
+            if stream.status not in ((204, 503) if stream.request.endswith(": stop") else (200, 204, 404, 409))
+        ]
         return [f"{stream.request} was refused with {stream.status}" for stream in given]
 
     def _tab(self, name: str) -> Tab:
