@@ -154,14 +154,17 @@ async def test_models_are_called_without_names_to_look_for() -> None:
     await at.gate.before_model_callback(callback_context=context, llm_request=request)
 
 
+SOUND = types.Part(inline_data=types.Blob(data=b"0", mime_type="audio/pcm"))
+
+
 @pytest.mark.parametrize("is_live", [False, True])
-async def test_sound_is_told_to_a_live_run_alone(is_live: bool) -> None:
+@pytest.mark.parametrize("said", [SOUND, types.Part(text="one more ")], ids=["sound", "words"])
+async def test_what_is_said_is_told_to_a_live_run_alone(said: types.Part, is_live: bool) -> None:
     at, routed = await AtTheGate.opened(), list[Any]()
     if is_live:
         observed: Any = at.observe()
         observed.route = lambda *told: routed.append(told)
-    sound = types.Part(inline_data=types.Blob(data=b"0", mime_type="audio/pcm"))
-    event = Event(author="a", content=types.Content(role="model", parts=[sound]))
+    event = Event(author="a", content=types.Content(role="model", parts=[said]), partial=True)
     assert await at.gate.on_event_callback(invocation_context=at.context, event=event) is None
     assert routed == ([(event, at.context.session)] if is_live else [])
 

@@ -32,7 +32,7 @@ def test_it_begins_with_what_the_store_knew() -> None:
     assert leased.records == {FIRST: first, SECOND: second}
     assert leased.known() == Snapshot([first, second], 5.0)
     assert (leased.prepared, leased.sdk_version, leased.message_id) == (None, None, None)
-    assert (leased.observer, leased.live_observer) == (None, None)
+    assert (leased.observer, leased.live_observer, leased.sessions) == (None, None, None)
     assert not leased.delivered
     assert not leased.unasked
     assert not leased.at_work
@@ -123,6 +123,12 @@ async def test_tools_are_waited_for(end: str) -> None:
     assert await waited(leased, 10, *ends) == pytest.approx(2)
 
 
+async def test_a_tool_that_waits_for_the_answer_to_a_call_inside_it_is_not_waited_for() -> None:
+    leased = taken()
+    leased.begin(FIRST)
+    assert await waited(leased, 10, lambda: leased.waits(SECOND, frozenset({FIRST}))) == pytest.approx(1)
+
+
 async def test_results_are_waited_for_only_a_moment() -> None:
     leased = taken()
     leased.begin(FIRST)
@@ -143,6 +149,12 @@ def test_what_was_answered_is_told_in_its_order() -> None:
     leased = taken(record("1"), record("2"))
     leased.note_answers([SECOND, FIRST])
     assert leased.unplaced == [("answer", SECOND), ("answer", FIRST)]
+
+
+def test_each_call_is_recorded_with_what_the_run_was_prepared_with_and_the_client_that_it_is_for() -> None:
+    leased = taken()
+    leased.prepared, leased.sdk_version = {"model": "large"}, 6
+    assert leased.turn == {"prepared": {"model": "large"}, "sdk_version": 6}
 
 
 async def test_the_title_is_made_of_what_the_run_has_begun_with() -> None:

@@ -197,6 +197,9 @@ EQUIVALENT: dict[str, dict[str, str]] = {
         "ApprovalGate.on_event_callback: leased.live_observer is not None and is_all_voice(event) -> False": (
             "Nothing else is found in such an event, and it is routed all the same; to ask first spares time."
         ),
+        "ApprovalGate.on_event_callback: leased.live_observer is None and is_more_text(event) -> False": (
+            "The other steps find nothing in one more piece of a text; to ask first spares time."
+        ),
         "ApprovalGate.on_event_callback: \"\" -> ('mutant')": "Nobody reads what a remote tool is said to do.",
         "ApprovalGate._verdict: self.policy.decide is None or is_control_flow or type(tool) is BaseTool -> "
         "(is_control_flow or type(tool) is BaseTool)": "`verdict` asks that, too; to ask first spares it a copy.",

@@ -169,7 +169,7 @@ TARGETS = {
             "tests/adk/test_named_tools.py",
             "tests/adk/test_consent_inside.py",
             "tests/adk/test_inner_calls_told.py",
-            "tests/adk/test_gated_nodes.py",
+            "tests/adk/test_ends_of_agents.py",
             "tests/transports/websocket/test_live_voice.py",
         ],
     ),
