@@ -47,6 +47,7 @@ if TYPE_CHECKING:
     from google.adk.runners import Runner
 
 _DELETE_S = 5  # how long a deletion waits for a run of another worker
+_STARTING_S = 5  # how long a stop waits for a run that is about to start
 
 _DECIDED = (State.APPROVED, State.DENIED, State.EXPIRED)
 
@@ -201,8 +202,9 @@ class ChatService:
 
     async def stop(self, user: str, chat_id: str) -> None:
         """End what runs in this chat, if anything does. When this returns, the next turn may come."""
-        run = self._leases.get(self._key(user, chat_id))
-        self._live.silence(self._key(user, chat_id))
+        key = self._key(user, chat_id)
+        self._live.silence(key)
+        run = await self._leases.wait_for_start(key, _STARTING_S)
         if run is not None:
             await run.stop()
 

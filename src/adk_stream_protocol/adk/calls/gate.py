@@ -198,8 +198,10 @@ class ApprovalGate(BasePlugin):
         await wait_if_run_is_ending(call.leased)
         try:
             instead = await self._before(call, tool_args, tool_context)
-        except StoreUnavailable:
-            logger.error("the store is down: call %s was not run", call.key.call_id)
+        except Exception as error:
+            if call.leased.live_observer is None and not isinstance(error, StoreUnavailable):
+                raise  # in live mode it would end the whole session, or leave the model without a response
+            logger.error("call %s was not run: %s", call.key.call_id, type(error).__qualname__)
             return {"error": STORE_DOWN}
         if instead is None:
             begins(call)
