@@ -38,7 +38,7 @@ NOT_APPROVED = "This call was not run: nobody has approved it."
 STORE_DOWN = "This call was not run: approvals cannot be recorded right now."
 _ELSEWHERE = "This call was not run: another run has taken it up."
 _ID_USED_BEFORE = "This call was not run: an earlier call of this turn has its id."
-_STOPPED = "This call was not run: it was stopped before it began."
+NOT_BEGUN = "This call was not run: it was stopped before it began."
 _TOO_LARGE = "This call was not run: a browser cannot read an integer above 2^53 exactly. Send it as a string."
 
 RETRIES_S = (0.05, 0.2, 0.5, 1.0, 2.0)
@@ -237,7 +237,7 @@ class GatedCall:
             instead = await to_its_end(self._start(digest))
         except BaseException:
             if self.is_started:  # according to the record; the tool itself has not run
-                await self.fail(_STOPPED, {})
+                await self.fail(NOT_BEGUN, {})
             self.leased.end(self.key, has_result=False)
             raise
         if instead is not None:
