@@ -10,6 +10,7 @@ from google.adk.tools.tool_confirmation import ToolConfirmation
 from adk_stream_protocol.adk.calls.gate_steps import (
     divert_question,
     record_failure,
+    refuse_after,
     run_by_policy,
     take_up,
     wait_if_run_is_ending,
@@ -88,6 +89,22 @@ async def test_a_live_call_that_is_approved_does_not_begin_when_its_run_ends_bef
     taking_up.cancel()
     await asyncio.wait([taking_up])
     assert ((await gate.stored()).state, gate.leased.at_work) == (State.APPROVED, set())
+
+
+@pytest.mark.parametrize("is_live", [False, True], ids=["request mode", "live mode"])
+@pytest.mark.parametrize("error", [StoreUnavailable(), ConnectionError()], ids=["as promised", "otherwise"])
+async def test_a_live_model_is_told_whatever_fails_before_its_tool_runs(
+    error: Exception, is_live: bool, caplog: pytest.LogCaptureFixture
+) -> None:
+    gate = await Gate.opened()
+    gate.leased.observer = gate.leased.live_observer = any_observer() if is_live else None
+    is_down = isinstance(error, StoreUnavailable)
+    if not is_live and not is_down:
+        with pytest.raises(ConnectionError):
+            refuse_after(error, gate.call())
+        return
+    assert refuse_after(error, gate.call()) == {"error": STORE_DOWN}
+    assert logged(caplog) == [f"{'the store is down' if is_down else 'ConnectionError'}: call 1 was not run"]
 
 
 async def test_in_request_mode_a_call_does_not_wait_for_the_store() -> None:

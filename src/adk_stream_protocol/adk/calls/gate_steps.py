@@ -8,8 +8,9 @@ from google.adk.sessions.state import State
 from google.adk.tools import BaseTool, ToolContext
 from google.adk.tools.tool_confirmation import ToolConfirmation
 
+from ...errors import StoreUnavailable
 from ...protocol.call_record import State as CallState
-from .gated_call import RETRIES_S, GatedCall
+from .gated_call import RETRIES_S, STORE_DOWN, GatedCall
 from .leased_chat import LeasedChat
 from .unanswerable import withdraw_question
 
@@ -68,6 +69,16 @@ async def _take_up_inside(call: GatedCall, arguments: dict[str, Any]) -> dict[st
     except Exception:
         call.leased.not_run.add(call.key)
         raise
+
+
+def refuse_after(error: Exception, call: GatedCall) -> dict[str, Any]:
+    """Before a tool has run, something has failed: the store, if it fails as it should."""
+    is_down = isinstance(error, StoreUnavailable)
+    if call.leased.live_observer is None and not is_down:
+        raise error  # in live mode it would end the whole session, or leave the model without a response
+    why = "the store is down" if is_down else type(error).__qualname__
+    logger.error("%s: call %s was not run", why, call.key.call_id)
+    return {"error": STORE_DOWN}
 
 
 async def run_by_policy(
