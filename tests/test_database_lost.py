@@ -23,7 +23,7 @@ TRY_AGAIN = "Try again"
 
 @pytest.fixture(autouse=True)
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(gated_call, "_RETRIES_S", (0.001,) * 3)
+    monkeypatch.setattr(gated_call, "RETRIES_S", (0.001,) * 3)
 
 
 class Database:

@@ -1,6 +1,7 @@
 """Credentials where ADK asks nobody: after an approval, inside an agent that runs as a tool, and in a live session."""
 
 import asyncio
+import copy
 import logging
 from collections.abc import Sequence
 from typing import Any
@@ -20,7 +21,8 @@ from chat.test_consents import CANARY, CODE, TOKEN, Calendar, Provider, callback
 from chat.test_consents import provider as provider  # a fixture
 from live.live_pages import both_families, live_page, told_results
 from support import releases
-from support.apps import user_of
+from support.apps import app_of, user_of
+from support.conversations import Conversation
 from support.pages import Page, page, results_told
 
 pytestmark = [
@@ -237,3 +239,37 @@ async def test_a_tool_that_fails_after_the_consent_is_recorded_so_and_tells_no_t
         assert states_of(trail, "read_calendar")[-1] == "failed"
         ours = [found.getMessage() for found in caplog.records if found.name.startswith("adk_stream")]
         assert CANARY not in repr((messages, trail, ours))
+
+
+@pytest.mark.virtual_time
+@pytest.mark.parametrize("is_live", [False, True], ids=["request", "live"])
+async def test_what_waited_for_consent_when_its_server_was_lost_is_over(provider: Provider, is_live: bool) -> None:
+    """The tool has asked for a credential and returned. Whether it did more than that, nobody knows any more."""
+    loop = asyncio.get_running_loop()
+    store, sessions = MemoryStore(clock=lambda: 1_000_000 + loop.time()), InMemorySessionService()
+    calendar, on_page = Calendar(provider.config()), live_page if is_live else page
+    options: dict[str, Any] = {"record": store, "sessions" if is_live else "session_service": sessions}
+    async with on_page(READ, tools=(gated(calendar),), **options) as at:
+        asked = await approved(at)
+        left = left_by_crash(store, sessions)
+    model = ScriptedModel(["Nobody knows.", "Hello."])
+    bridge = ChatBridge(LlmAgent(name="helper", model=model, tools=[gated(calendar)]), user_id=user_of, **left)
+    await asyncio.sleep(60)
+    next_page = await Page(Conversation(app_of(bridge), bridge, chat_id="c1")).second_tab()
+    assert (await next_page.say("Hi.")).text == "Hello."
+    with pytest.raises(NotFound):
+        await bridge.complete_auth("ann", callback_of(asked))
+    assert states_of(await bridge.audit("ann", "c1"), "read_calendar")[-1] == "outcome-unknown"
+    assert calendar.tokens == []
+    [part] = parts(await next_page.chat.messages(), "read_calendar")
+    assert (part["state"], "unknown" in part["errorText"]) == ("output-error", True)
+    assert ["unknown" in told["error"] for told in results_told(model)] == [True]
+    await bridge.aclose()
+
+
+def left_by_crash(store: MemoryStore, sessions: InMemorySessionService) -> dict[str, Any]:
+    """What the next process finds."""
+    found: Any = MemoryStore(clock=store._clock), InMemorySessionService()  # pyright: ignore[reportPrivateUsage]
+    for old, new in zip((store, sessions), found, strict=True):
+        vars(new).update({name: copy.deepcopy(kept) for name, kept in vars(old).items() if name != "_clock"})
+    return {"store": found[0], "session_service": found[1]}

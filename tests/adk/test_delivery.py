@@ -13,6 +13,7 @@ from adk_stream_protocol.adk.calls.delivery import (
     deliver_outcomes,
     leave_calls_pending,
     refuse_call,
+    stop_call,
     withdraw_call,
 )
 from adk_stream_protocol.adk.calls.leased_chat import LeasedChat
@@ -254,6 +255,33 @@ async def test_what_the_model_takes_back_is_withdrawn_unless_it_has_begun(found:
     await withdraw_call(at.store, leased, FIRST)
     assert await at.states() == [leased.records[FIRST].state] == [state]
     await withdraw_call(at.store, leased, SECOND)
+    assert SECOND not in leased.records
+
+
+@pytest.mark.parametrize(
+    ("found", "state"),
+    [
+        (record(), State.DENIED),
+        (record(state=State.APPROVED, approved=True), State.FAILED),
+        (browsers(), State.DONE),
+        (record(state=State.STARTED, approved=True), State.STARTED),
+        (paid(), State.DONE),
+    ],
+)
+async def test_what_waits_at_a_stop_is_refused_and_what_is_approved_does_not_begin(
+    found: CallRecord, state: State
+) -> None:
+    at = Worker(live("1"), found)
+    leased = await at.hold()
+    await stop_call(at.store, leased, FIRST)
+    assert await at.states() == [leased.records[FIRST].state] == [state]
+    if state is State.DENIED:
+        assert leased.records[FIRST].reason == "the user stopped the session"
+        assert leased.records[FIRST].decided_at == leased.now
+    if state is State.FAILED:
+        told = {"error": "This call was not run: it was stopped before it began."}
+        assert leased.records[FIRST].result == {"response": told, "state": {}}
+    await stop_call(at.store, leased, SECOND)
     assert SECOND not in leased.records
 
 

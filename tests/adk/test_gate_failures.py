@@ -155,7 +155,7 @@ async def lingers(at: Page) -> bool:
 async def test_a_result_that_cannot_be_recorded_is_unknown_to_everybody_and_the_tool_never_runs_again(
     caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(gated_call, "_RETRIES_S", (0,))
+    monkeypatch.setattr(gated_call, "RETRIES_S", (0,))
 
     till, store = Till(), FragileStore()
     async with page(paying(), "Who knows.", "Hello.", tools=(till.gated,), record=store) as at:

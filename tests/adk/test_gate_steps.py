@@ -10,7 +10,9 @@ from google.adk.tools.tool_confirmation import ToolConfirmation
 from adk_stream_protocol.adk.calls.gate_steps import (
     divert_question,
     record_failure,
+    refuse_after,
     run_by_policy,
+    take_up,
     wait_if_run_is_ending,
 )
 from adk_stream_protocol.adk.calls.gated_call import NOT_APPROVED, STORE_DOWN
@@ -49,6 +51,68 @@ async def test_what_the_policy_waives_does_not_run_if_that_cannot_be_recorded() 
     refused = await run_by_policy(gate.call(), PAY, context)  # pyright: ignore[reportArgumentType]
     assert refused == {"error": STORE_DOWN}
     assert (context.tool_confirmation, gate.leased.records) == (None, {})
+
+
+@pytest.mark.parametrize("error", [StoreUnavailable(), ConnectionError()], ids=["as promised", "otherwise"])
+async def test_a_live_call_that_is_approved_begins_when_the_store_is_back(
+    error: Exception, caplog: pytest.LogCaptureFixture
+) -> None:
+    gate = await Gate.opened()
+    call = await gate.approved()
+    gate.leased.observer = gate.leased.live_observer = any_observer()
+    gate.store.failures = [error, error]
+    assert await take_up(call, PAY, Context()) is None  # pyright: ignore[reportArgumentType]
+    assert ((await gate.stored()).state, call.is_started) == (State.STARTED, True)
+    assert logged(caplog) == [f"call 1 is approved, and cannot begin: {type(error).__name__}"] * 2
+    assert gate.leased.not_run == set()
+
+
+@pytest.mark.parametrize("failures", [5, 6])
+async def test_a_live_call_that_is_approved_is_told_as_not_run_if_the_store_does_not_come_back(failures: int) -> None:
+    gate = await Gate.opened()
+    call = await gate.approved()
+    gate.leased.observer = gate.leased.live_observer = any_observer()
+    gate.store.failures = [StoreUnavailable()] * failures
+    taking_up = asyncio.create_task(take_up(call, PAY, Context()))  # pyright: ignore[reportArgumentType]
+    await asyncio.wait([taking_up])
+    assert isinstance(taking_up.exception(), StoreUnavailable) is (failures == 6)
+    assert gate.leased.not_run == ({call.key} if failures == 6 else set())
+
+
+async def test_a_live_call_that_is_approved_does_not_begin_when_its_run_ends_before_the_store_is_back() -> None:
+    gate = await Gate.opened()
+    call = await gate.approved()
+    gate.leased.observer = gate.leased.live_observer = any_observer()
+    gate.store.failures, gate.leased.begins_nothing = [StoreUnavailable()], True
+    taking_up = asyncio.create_task(take_up(call, PAY, Context()))  # pyright: ignore[reportArgumentType]
+    await asyncio.sleep(3600)
+    taking_up.cancel()
+    await asyncio.wait([taking_up])
+    assert ((await gate.stored()).state, gate.leased.at_work) == (State.APPROVED, set())
+
+
+@pytest.mark.parametrize("is_live", [False, True], ids=["request mode", "live mode"])
+@pytest.mark.parametrize("error", [StoreUnavailable(), ConnectionError()], ids=["as promised", "otherwise"])
+async def test_a_live_model_is_told_whatever_fails_before_its_tool_runs(
+    error: Exception, is_live: bool, caplog: pytest.LogCaptureFixture
+) -> None:
+    gate = await Gate.opened()
+    gate.leased.observer = gate.leased.live_observer = any_observer() if is_live else None
+    is_down = isinstance(error, StoreUnavailable)
+    if not is_live and not is_down:
+        with pytest.raises(ConnectionError):
+            refuse_after(error, gate.call())
+        return
+    assert refuse_after(error, gate.call()) == {"error": STORE_DOWN}
+    assert logged(caplog) == [f"{'the store is down' if is_down else 'ConnectionError'}: call 1 was not run"]
+
+
+async def test_in_request_mode_a_call_does_not_wait_for_the_store() -> None:
+    gate = await Gate.opened()
+    call = await gate.approved()
+    gate.store.failures = [StoreUnavailable()]
+    with pytest.raises(StoreUnavailable):
+        await take_up(call, PAY, Context())  # pyright: ignore[reportArgumentType]
 
 
 async def test_what_the_policy_waives_does_not_run_with_other_arguments() -> None:

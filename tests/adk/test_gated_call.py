@@ -6,6 +6,7 @@ from typing import Any
 import msgspec
 import pytest
 
+from adk_stream_protocol.adk.calls.outcomes import OUTCOME_UNKNOWN
 from adk_stream_protocol.errors import StoreUnavailable
 from adk_stream_protocol.protocol.call_record import State
 from support.gated_calls import KEY, PAY, Gate, logged, stopped_while_the_store_is_busy
@@ -140,6 +141,39 @@ async def test_a_store_that_fails_at_the_start_leaves_nothing_at_work() -> None:
     assert not gate.leased.unstored
     assert (await gate.stored()).state is State.APPROVED
     assert call.record == await gate.stored()
+
+
+@pytest.mark.parametrize("is_stored", [True, False], ids=["stored", "not stored"])
+async def test_a_start_whose_news_were_lost_is_unknown_and_one_that_was_not_stored_is_tried_again(
+    is_stored: bool,
+) -> None:
+    gate = await Gate.opened()
+    call = await gate.approved()
+    gate.store.failures, gate.store.fails_late = [StoreUnavailable()], is_stored
+    with pytest.raises(StoreUnavailable):
+        await call.take_up(PAY)
+    told = await call.take_up(PAY)
+    assert told == ({"error": OUTCOME_UNKNOWN} if is_stored else None)
+    assert (await gate.stored()).state is (State.UNKNOWN if is_stored else State.STARTED)
+    assert call.is_started is not is_stored
+
+
+async def test_a_start_of_this_run_that_this_call_has_not_tried_is_left_to_whoever_made_it() -> None:
+    gate = await Gate.opened()
+    await gate.started()
+    assert await gate.call().take_up(PAY) == {"error": OUTCOME_UNKNOWN}
+    assert (await gate.stored()).state is State.STARTED
+
+
+async def test_a_start_of_another_run_is_left_to_that() -> None:
+    gate = await Gate.opened()
+    call = await gate.approved()
+    gate.store.failures = [StoreUnavailable()]
+    with pytest.raises(StoreUnavailable):
+        await call.take_up(PAY)
+    await gate.change(state=State.STARTED, lease_token="another")
+    assert await call.take_up(PAY) == {"error": OUTCOME_UNKNOWN}
+    assert (await gate.stored()).state is State.STARTED
 
 
 async def test_a_call_that_is_stopped_while_its_start_is_written_has_not_run() -> None:

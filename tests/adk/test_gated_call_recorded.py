@@ -8,11 +8,13 @@ from google.adk.tools import FunctionTool, LongRunningFunctionTool
 from google.genai.types import FunctionCall
 
 from adk_stream_protocol import ApprovalPolicy, client_tool
-from adk_stream_protocol.adk.calls.gated_call import GatedCall, new_approval_id
+from adk_stream_protocol.adk.calls.gated_call import STORE_DOWN, GatedCall, new_approval_id
 from adk_stream_protocol.adk.calls.live_observer import NestedCall
+from adk_stream_protocol.errors import StoreUnavailable
 from adk_stream_protocol.protocol.approval_chain import ChainLink
 from adk_stream_protocol.protocol.call_record import CallKey, CallRecord, State
 from support.gated_calls import KEY, PAY, Gate, pay
+from support.records import CHAT
 
 pytestmark = pytest.mark.virtual_time
 
@@ -33,6 +35,15 @@ def test_ids_of_questions_are_all_different() -> None:
     first, second = new_approval_id(), new_approval_id()
     assert first != second
     assert first.startswith("adk-")
+
+
+@pytest.mark.parametrize("is_stored", [True, False], ids=["stored", "not stored"])
+async def test_a_question_that_may_be_stored_all_the_same_was_not_asked(is_stored: bool) -> None:
+    gate = await Gate.opened()
+    gate.store.failures, gate.store.fails_late = [StoreUnavailable()], is_stored
+    assert await gate.call().ask(hint=None, approval_id="a1") == STORE_DOWN
+    assert (gate.leased.not_run, gate.leased.records) == ({KEY}, {})
+    assert len((await gate.store.read(CHAT)).records) == is_stored
 
 
 # -- who decides ------------------------------------------------------------------------------------------------------

@@ -5,6 +5,8 @@ from typing import Any
 
 import pytest
 
+from adk_stream_protocol.adk.calls.gated_call import STORE_DOWN
+from adk_stream_protocol.protocol import call_record
 from adk_stream_protocol.protocol.call_record import CallKey, CallRecord, State
 from support.leases import LEASE_S, Store, approved, begun, ended, logged, worker
 from support.records import CHAT, paid, record
@@ -82,6 +84,45 @@ async def test_what_was_recorded_and_never_asked_is_denied() -> None:
     assert denied.reason == "the run ended before anybody was asked"
     assert leased.records[KEY].state is State.DENIED
     assert asked.state is State.PENDING
+
+
+@pytest.mark.parametrize(
+    ("left", "state", "said"),
+    [
+        (record(), State.DENIED, "the run ended before anybody was asked"),
+        (approved(), State.FAILED, STORE_DOWN),
+        (paid(), State.DONE, None),
+    ],
+    ids=["pending", "approved", "done"],
+)
+async def test_what_was_told_as_not_run_is_recorded_so_when_the_lease_is_given_back(
+    left: CallRecord, state: State, said: str | None
+) -> None:
+    store = Store()
+    await store.add(record("2"))
+    await store.add(left)
+    here = worker(store)
+    leased = await begun(here)
+    leased.not_run |= {KEY, CallKey("i1", "9")}
+    await here.end(leased)
+    other, found = (await store.read(CHAT)).records
+    assert (found.state, leased.records[KEY].state, other.state) == (state, state, State.PENDING)
+    if said is not None:
+        assert said_of(found) == said
+    assert CHAT not in here
+
+
+async def test_what_was_told_as_not_run_and_may_have_begun_is_unknown() -> None:
+    store = Store()
+    await store.add(approved())
+    here = worker(store)
+    leased = await begun(here)
+    old = leased.records[KEY]
+    claimed = call_record.claim(old, digest=old.digest, lease_token=leased.lease.token)
+    assert await store.compare_and_set(old, call_record.start(claimed, lease_token=leased.lease.token))
+    leased.not_run.add(KEY)
+    await here.end(leased)
+    assert (await store.the_call()).state is State.UNKNOWN
 
 
 async def test_calls_that_a_rewind_took_back_are_given_up() -> None:

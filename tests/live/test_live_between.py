@@ -9,6 +9,7 @@ from google.genai import types
 from websockets.exceptions import ConnectionClosedError
 
 from adk_stream_protocol.errors import StoreUnavailable
+from adk_stream_protocol.protocol import call_record
 from adk_stream_protocol.store.memory import MemoryStore
 from adk_stream_protocol.testing import LiveSession, ScriptedLiveModel, call
 from live.live_pages import (
@@ -171,6 +172,23 @@ async def test_a_stop_while_the_model_is_dialled_again_refuses_what_waits(option
         await at.world.bridge.stop("ann", "c1")
         assert (at.world.is_live, await at.world.states(), till.paid) == (False, ["denied"], [])
         assert [part["state"] for part in await pay_parts(at)] == ["output-denied"]
+
+
+@modes
+async def test_what_another_worker_has_approved_does_not_run_after_a_stop(options: dict[str, Any]) -> None:
+    """The call has not seen its approval yet, and nobody else is to take it up."""
+    till = Till()
+    async with live_page([call("pay", amount=5)], tools=(till.gated,), **options) as at:
+        await at.say("Pay.")
+        store, (asked,) = at.world.store, await at.world.records()
+        decided = call_record.decide(asked, by="ann", approved=True, now=(await store.read(asked.chat)).now)
+        assert await store.compare_and_set(asked, decided)
+        await at.world.bridge.stop("ann", "c1")
+        await asyncio.sleep(300)
+        assert (await at.world.states(), till.paid) == (["failed"], [])
+        assert [part["state"] for part in await pay_parts(at)] == ["output-error"]
+        assert (await at.say("Hello?")).status == 200
+        assert (await at.world.states(), till.paid) == (["failed"], [])
 
 
 # -- a store that dies -------------------------------------------------------------------------------------------------

@@ -349,6 +349,23 @@ async def test_a_tool_that_asked_for_itself_does_not_run_on_what_cannot_be_recor
         assert (await at.say("Hello?")).text == "Hello."
 
 
+@both_families
+@pytest.mark.virtual_time
+async def test_a_call_that_could_not_begin_before_a_stop_does_not_begin_after_it(family: str) -> None:
+    till, store = Till(), FragileStore()
+    async with live_page([call("pay", amount=5)], family=family, tools=(till.gated,), record=store) as at:
+        await at.say("Pay.")
+        store.fails_at = {State.CLAIMED}
+        at.decide("pay")
+        answering = asyncio.create_task(at.answer())
+        await asyncio.sleep(1)
+        await at.world.bridge.stop("ann", "c1")
+        await answering
+        store.fails_at = set()
+        await asyncio.sleep(300)
+        assert (await at.world.states(), till.paid) == (["failed"], [])
+
+
 # -- tools that fail, and tools that are not there --------------------------------------------------------------------
 
 

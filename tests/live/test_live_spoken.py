@@ -6,8 +6,12 @@ from typing import Any
 import pytest
 from google.adk.agents import LlmAgent, SequentialAgent
 from google.adk.agents.run_config import RunConfig
+from google.adk.events import Event
 from google.adk.tools import FunctionTool
+from google.genai import types
 
+from adk_stream_protocol.adk.live.model_events import read_event
+from adk_stream_protocol.protocol.call_record import CallKey
 from adk_stream_protocol.testing import LiveSession, ScriptedLiveModel
 from live.live_pages import both_families, live_world, until_closed
 from support.asgi import exchange
@@ -190,3 +194,10 @@ async def test_an_open_microphone_does_not_bring_a_chat_back(how: str, by: str) 
         await asyncio.sleep(1)
         assert (live.runs, len(live.model.sessions)) == (1, 2)
         speaking.cancel()
+
+
+@pytest.mark.parametrize("name", ["task_completed", "transfer_to_agent", "pay"])
+def test_control_flow_is_no_call_of_a_live_session(name: str) -> None:
+    made = types.Part(function_call=types.FunctionCall(id="1", name=name, args={}))
+    event = Event(author="helper", invocation_id="i1", content=types.Content(role="model", parts=[made]))
+    assert read_event(event).calls == ((CallKey("i1", "1"),) if name == "pay" else ())

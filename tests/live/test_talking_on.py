@@ -1,12 +1,18 @@
 """A live conversation goes on while somebody decides: the model knows that a call waits, and gets the result later."""
 
 import asyncio
+from typing import Any, cast
 
 import pytest
+from google.adk.events import Event
 from google.genai import types
 
-from adk_stream_protocol import client_tool
-from adk_stream_protocol.adk.live.talking_on import PENDING
+from adk_stream_protocol import Limits, client_tool
+from adk_stream_protocol.adk.calls.call_ids import CallIds
+from adk_stream_protocol.adk.live.model_call_ids import ModelCallIds
+from adk_stream_protocol.adk.live.model_watch import ModelWatch
+from adk_stream_protocol.adk.live.talking_on import PENDING, TalkingOn
+from adk_stream_protocol.protocol.call_record import CallKey
 from adk_stream_protocol.testing import LiveSession, ScriptedLiveModel, call
 from live.live_pages import (
     DEADLINE_S,
@@ -252,3 +258,16 @@ async def test_a_browser_tool_whose_approval_cannot_be_decided_fails_and_the_ses
             assert (await at.say("Where?")).text == "Sorry."
             assert told(at.model) == [{"error": "The tool where failed."}]
             assert (await at.say("Hello?")).text == "Hello."
+
+
+def test_a_model_that_was_told_that_a_call_waits_owes_no_answer_for_that() -> None:
+    """It was counted as a result otherwise: a lost connection would be told as a lost answer."""
+    talking_on = TalkingOn("continue")
+    watch = ModelWatch(Limits(), cast(Any, None), talking_on, ModelCallIds(CallIds(())))
+    made = types.Part(function_call=types.FunctionCall(id="1", name="pay", args={}))
+    event = Event(author="helper", content=types.Content(role="model", parts=[made]))
+    watch.sent(talking_on.pending_answer(CallKey("i1", "1"), event))
+    assert watch.is_answer_due is False
+    result = types.Part(function_response=types.FunctionResponse(id="1", name="pay", response={"paid": 5}))
+    watch.sent(types.Content(role="user", parts=[result]))
+    assert watch.is_answer_due is True

@@ -157,7 +157,8 @@ def test_voice_that_changes_something_is_reported_as_usual() -> None:
 @pytest.mark.parametrize("event", [ModelEvent("voice"), ModelEvent("voice", is_said=True)])
 def test_only_voice_that_took_the_short_cut_goes_on_along_it(event: ModelEvent) -> None:
     at = Segments()
-    at._places["voice"] = Place(event, at.message())
+    at.routes.current = at.message()
+    at._places["voice"] = Place(event, at.routes.current)
     assert at.voice_emitted("voice") is None
     assert "voice" in at._places
 

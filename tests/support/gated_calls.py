@@ -35,6 +35,8 @@ class Recorder(MemoryStore):
         self.clock = Clock()
         super().__init__(clock=self.clock)
         self.failures: list[BaseException] = []
+        self.fails_late = False
+        """Its work is done then, and only the news of it is lost."""
         self.is_failing_reads = False
         self.reads = 0
         self.is_free = asyncio.Event()
@@ -48,15 +50,21 @@ class Recorder(MemoryStore):
 
     async def add(self, record: CallRecord) -> bool:
         await self.is_free.wait()
+        if self.failures and not self.fails_late:
+            raise self.failures.pop(0)
+        is_new = await super().add(record)
         if self.failures:
             raise self.failures.pop(0)
-        return await super().add(record)
+        return is_new
 
     async def compare_and_set(self, old: CallRecord, *steps: CallRecord, lease: Lease | None = None) -> bool:
         await self.is_free.wait()
+        if self.failures and not self.fails_late:
+            raise self.failures.pop(0)
+        is_set = await super().compare_and_set(old, *steps, lease=lease)
         if self.failures:
             raise self.failures.pop(0)
-        return await super().compare_and_set(old, *steps, lease=lease)
+        return is_set
 
 
 class Gate:

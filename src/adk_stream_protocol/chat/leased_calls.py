@@ -7,6 +7,7 @@ from typing import Any
 
 import msgspec
 
+from ..adk.calls.gated_call import STORE_DOWN
 from ..adk.calls.leased_chat import LeasedChat
 from ..adk.calls.outcomes import outer_of
 from ..adk.calls.waiting import GIVEN_UP
@@ -117,11 +118,20 @@ class LeasedCalls:
             )
 
     async def _refuse_unasked(self, leased: LeasedChat) -> None:
-        def deny(found: CallRecord, now: float) -> CallRecord:
-            return call_record.refuse(found, reason=_NOT_ASKED, now=now)
-
         for call in leased.unasked:
-            await self._settle(leased, call, deny)
+            await self._settle(leased, call, _deny_unasked)
+
+    async def end_not_run(self, leased: LeasedChat) -> None:
+        """A run is over, of either mode: what it has told of calls counts."""
+        result = {"response": {"error": STORE_DOWN}, "state": {}}
+        for call in leased.not_run:
+            await self._settle(
+                leased,
+                call,
+                _deny_unasked,
+                lambda found, _: call_record.lose_run(found, living_run=None),
+                lambda found, _: call_record.give_up(found, result=result),
+            )
 
     async def _settle(self, leased: LeasedChat, call: CallKey, *moves: Step) -> None:
         try:
@@ -132,3 +142,7 @@ class LeasedCalls:
             pass  # somebody was faster
         except Exception as error:  # whatever a store raises
             logger.error("call %s was not settled: %s", call.call_id, type(error).__qualname__)
+
+
+def _deny_unasked(found: CallRecord, now: float) -> CallRecord:
+    return call_record.refuse(found, reason=_NOT_ASKED, now=now)

@@ -213,6 +213,7 @@ class ChatLeases:
         self._keeper.let_go(leased.lease)
         self._gate.end_run(leased.lease)
         try:
+            await self.calls.end_not_run(leased)
             await self._release(leased.lease, leased.delivered, await leased.title())
         finally:
             self._set_free(leased.key)

@@ -1,6 +1,7 @@
 """The live sessions of a bridge: which clients listen to which, and how one is opened."""
 
 import asyncio
+import logging
 from collections import defaultdict
 from collections.abc import Awaitable, Callable
 from itertools import takewhile
@@ -16,7 +17,7 @@ from ..adk.run import Run
 from ..adk.run_config import effective_live_config
 from ..adk.session import Chat, MessageIds
 from ..chunk_log import ChunkLog
-from ..errors import BridgeError, LiveFailed, NoLiveMode, RunActive, TooMany
+from ..errors import BridgeError, LiveFailed, LocalProtocolError, NoLiveMode, RunActive, TooMany
 from ..limits import Limits
 from ..protocol.call_record import ChatKey
 from ..protocol.messages import ClientStyle
@@ -26,6 +27,8 @@ from .live_voice import LiveVoice
 from .prepared import Prepared, encode_prepared, presentation
 from .refused_voice import RefusedVoice
 from .segments import RunDefaults, Segments
+
+logger = logging.getLogger(__name__)
 
 
 class LiveChats:
@@ -127,9 +130,12 @@ class LiveChats:
             return self._refused_voice
         try:
             return await self._open_in_style(chat, await prepare(), style)
-        except BridgeError as error:
+        except Exception as error:
+            refusal = error if isinstance(error, BridgeError) else LocalProtocolError()
+            if refusal is not error:  # its text may quote what the user wrote
+                logger.error("a live session was not opened: %s", type(error).__qualname__)
             is_busy = isinstance(error, RunActive) and self._is_busy(chat.key)
-            self._refused_voice.refuse(chat.key, error, by, is_busy=is_busy)
+            self._refused_voice.refuse(chat.key, refusal, by, is_busy=is_busy)
             return self._refused_voice
 
     def _is_busy(self, chat: ChatKey) -> bool:

@@ -6,15 +6,20 @@ from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from typing import Any
 
+import msgspec
 import pytest
 from google.adk.models import BaseLlm, LlmResponse
 from google.adk.models.base_llm_connection import BaseLlmConnection
+from google.adk.sessions import InMemorySessionService
 from google.genai import types
 
 from adk_stream_protocol import Limits
+from adk_stream_protocol.protocol.call_record import ChatKey, State
+from adk_stream_protocol.store.memory import MemoryStore
 from adk_stream_protocol.testing import LiveSession, ScriptedLiveModel
 from support.asgi import exchange
 from support.live_client import LiveClient
+from support.records import record
 from transports.live_apps import LiveApp, answers_for_ever, live_app, nothing_left, own, ping, said, sound
 
 pytestmark = pytest.mark.virtual_time
@@ -176,6 +181,27 @@ async def test_a_chat_that_request_mode_holds_tells_a_speaker_once_and_hears_him
         await speak_for(1, client)
         assert [code for code, _ in errors(client)] == ["run-active"]
         assert (len(model.sessions), prepare.count) == (1, 3)
+
+
+class Lost(InMemorySessionService):
+    """A database that was lost. The classes of its errors are nobody's promise."""
+
+    loads = 0
+
+    async def get_session(self, **_: Any) -> Any:
+        self.loads += 1
+        raise ConnectionError
+
+
+async def test_a_session_that_cannot_be_opened_for_any_reason_is_tried_with_pauses_and_told_once() -> None:
+    store, sessions = MemoryStore(), Lost()
+    key = ChatKey("helper", "ann", "chat-1")
+    await store.add(msgspec.structs.replace(record(state=State.DENIED), chat=key))  # to be told with the next words
+    options: dict[str, Any] = {"store": store, "session_service": sessions}
+    async with live_app(answers_for_ever, speaks=True, **options) as live, live.attached() as client:
+        await speak_for(10, client)
+        assert errors(client) == [("internal", "The server failed. Try again.")]
+        assert (sessions.loads, live.runs) == (5, 0)
 
 
 # -- no live mode -----------------------------------------------------------------------------------------------------

@@ -3,12 +3,14 @@
 import asyncio
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager, suppress
+from typing import Any
 
 import pytest
 from google.adk.models.base_llm_connection import BaseLlmConnection
 from google.adk.models.llm_request import LlmRequest
 
 from adk_stream_protocol import Limits
+from adk_stream_protocol.store.memory import MemoryStore
 from adk_stream_protocol.testing import LiveSession, ScriptedLiveModel
 from support.live_client import LiveClient
 from transports.live_apps import (
@@ -157,6 +159,22 @@ async def test_stop_ends_the_session_of_the_attached_chat_and_no_other() -> None
             await asyncio.sleep(0.1)
         assert live.bridge._service.running("ann", "chat-2") is not None
         assert client.frames[requests[1]][-1]["type"] == "chunk"
+
+
+class Slow(MemoryStore):
+    async def acquire(self, *about: Any, **more: Any) -> Any:
+        await asyncio.sleep(1)
+        return await super().acquire(*about, **more)
+
+
+async def test_a_stop_while_the_session_is_being_opened_is_not_lost() -> None:
+    store = Slow(clock=asyncio.get_running_loop().time)
+    async with live_app(talks_for_ever, store=store) as live, live.attached() as client:
+        request_id = client.start_send(said("Go on"))
+        await asyncio.sleep(0.5)
+        client.tell("stop")
+        assert (await client.answer(request_id)).chunks[-1]["type"] == "abort"
+        assert live.runs == 0
 
 
 async def test_what_was_sent_is_kept_also_when_the_connection_to_the_model_takes_long_to_end() -> None:

@@ -9,8 +9,10 @@ from google.adk.events import Event
 from ...loop_share import LoopShare
 from ...protocol import call_record
 from ...protocol.call_record import CallKey, CallRecord, ChatKey, NotAllowed, State
+from ...protocol.live_effects import Why
 from ...store.base import Store, advance, load_results
 from ..session import Chat, kept_events
+from .gated_call import NOT_BEGUN
 from .leased_chat import LeasedChat
 from .resumption import lost_call_events, outcome_events, question_events
 from .session_calls import SessionCall, find_session_calls
@@ -58,6 +60,20 @@ async def refuse_call(store: Store, chat: ChatKey, call: CallKey, reason: str) -
     """Record that nobody will answer this call."""
     with suppress(NotAllowed):
         await advance(store, chat, call, lambda found, now: call_record.refuse(found, reason=reason, now=now))
+
+
+async def stop_call(store: Store, leased: LeasedChat, call: CallKey) -> None:
+    """Record that nobody answers this call, and that nobody runs it if it is approved by now. What has begun goes
+    on."""
+    result = {"response": {"error": NOT_BEGUN}, "state": {}}
+    with suppress(NotAllowed):
+        leased.records[call] = await advance(
+            store,
+            leased.key,
+            call,
+            lambda found, now: call_record.refuse(found, reason=Why.STOPPED, now=now),
+            lambda found, _: call_record.give_up(found, result=result),
+        )
 
 
 async def withdraw_call(store: Store, leased: LeasedChat, call: CallKey) -> None:

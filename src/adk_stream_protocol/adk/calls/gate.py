@@ -25,7 +25,6 @@ from google.adk.sessions import Session
 from google.adk.tools import BaseTool, ToolContext
 from google.genai import types
 
-from ...errors import StoreUnavailable
 from ...protocol.call_record import CallKey, ChatKey
 from ...store.base import Lease, Store
 from ..control_flow import control_flow_of
@@ -40,12 +39,13 @@ from .gate_steps import (
     has_asked,
     record_failure,
     record_result,
+    refuse_after,
     run_by_policy,
     take_up,
     text_of_failure,
     wait_if_run_is_ending,
 )
-from .gated_call import STORE_DOWN, GatedCall, new_approval_id
+from .gated_call import GatedCall, new_approval_id
 from .gated_nodes import GATE
 from .inner_calls import name_inner_calls
 from .leased_chat import LeasedChat, call_keys
@@ -198,9 +198,8 @@ class ApprovalGate(BasePlugin):
         await wait_if_run_is_ending(call.leased)
         try:
             instead = await self._before(call, tool_args, tool_context)
-        except StoreUnavailable:
-            logger.error("the store is down: call %s was not run", call.key.call_id)
-            return {"error": STORE_DOWN}
+        except Exception as error:
+            return refuse_after(error, call)
         if instead is None:
             begins(call)
             call.leased.begin(call.key)

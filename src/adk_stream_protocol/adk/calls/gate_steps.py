@@ -8,8 +8,9 @@ from google.adk.sessions.state import State
 from google.adk.tools import BaseTool, ToolContext
 from google.adk.tools.tool_confirmation import ToolConfirmation
 
+from ...errors import StoreUnavailable
 from ...protocol.call_record import State as CallState
-from .gated_call import GatedCall
+from .gated_call import RETRIES_S, STORE_DOWN, GatedCall
 from .leased_chat import LeasedChat
 from .unanswerable import withdraw_question
 
@@ -47,11 +48,37 @@ async def wait_if_run_is_ending(leased: LeasedChat) -> None:
 
 async def take_up(call: GatedCall, arguments: dict[str, Any], tool_context: ToolContext) -> dict[str, Any] | None:
     """None if the call may run now, or the response that ADK gets instead."""
-    instead = await call.take_up(arguments)
+    instead = await (_take_up_inside(call, arguments) if call.waits_inside else call.take_up(arguments))
     record = call.record
     if record is not None and record.state in (CallState.DONE, CallState.FAILED):
         tool_context.state.update(record.result["state"])
     return instead
+
+
+async def _take_up_inside(call: GatedCall, arguments: dict[str, Any]) -> dict[str, Any] | None:
+    """A call that is approved waits a while for a store that is down."""
+    for pause_s in RETRIES_S:
+        try:
+            return await call.take_up(arguments)
+        except Exception as error:  # whatever a store raises
+            logger.error("call %s is approved, and cannot begin: %s", call.key.call_id, type(error).__qualname__)
+        await asyncio.sleep(pause_s)
+        await wait_if_run_is_ending(call.leased)
+    try:
+        return await call.take_up(arguments)
+    except Exception:
+        call.leased.not_run.add(call.key)
+        raise
+
+
+def refuse_after(error: Exception, call: GatedCall) -> dict[str, Any]:
+    """Before a tool has run, something has failed: the store, if it fails as it should."""
+    is_down = isinstance(error, StoreUnavailable)
+    if call.leased.live_observer is None and not is_down:
+        raise error  # in live mode it would end the whole session, or leave the model without a response
+    why = "the store is down" if is_down else type(error).__qualname__
+    logger.error("%s: call %s was not run", why, call.key.call_id)
+    return {"error": STORE_DOWN}
 
 
 async def run_by_policy(

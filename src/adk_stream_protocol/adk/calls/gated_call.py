@@ -38,11 +38,11 @@ NOT_APPROVED = "This call was not run: nobody has approved it."
 STORE_DOWN = "This call was not run: approvals cannot be recorded right now."
 _ELSEWHERE = "This call was not run: another run has taken it up."
 _ID_USED_BEFORE = "This call was not run: an earlier call of this turn has its id."
-_STOPPED = "This call was not run: it was stopped before it began."
+NOT_BEGUN = "This call was not run: it was stopped before it began."
 _TOO_LARGE = "This call was not run: a browser cannot read an integer above 2^53 exactly. Send it as a string."
 
-_RETRIES_S = (0.05, 0.2, 0.5, 1.0, 2.0)
-"""Pauses between attempts to write a result: the tool has run, and a database that fails over is back in seconds."""
+RETRIES_S = (0.05, 0.2, 0.5, 1.0, 2.0)
+"""Pauses between attempts to write what somebody waits for: a database that fails over is back in seconds."""
 
 _APPROVED_BY_POLICY: dict[str, Any] = {"state": State.APPROVED, "approved": True, "decided_by": BY_POLICY}
 
@@ -70,7 +70,7 @@ class GatedCall:
     |---|---|
     | where it is made | `store`, `policy`, `lease_s`, `leased`, `nested_in`, `is_delegated` |
     | the call | `key`, `tool`, `arguments` |
-    | how far it is | `verdict`, `diverted`, `is_started` |
+    | how far it is | `verdict`, `diverted`, `is_started`, `_may_have_begun` |
     """
 
     store: Store
@@ -86,6 +86,8 @@ class GatedCall:
     is_delegated: bool = False
     """An agent that works on a call of a live session has made it. ADK cannot come back to that agent later."""
     is_started: bool = False
+    _may_have_begun: bool = False
+    """An attempt to record its start has failed, and may have been stored all the same."""
     diverted: ToolConfirmation | None = None
     """What its tool has asked by itself, in a workflow's node, and the gate has not seen yet."""
     verdict: Verdict | None = None
@@ -203,7 +205,12 @@ class GatedCall:
         return {**about, "outlives": self.tool.is_long_running}
 
     async def _write_new(self, record: CallRecord) -> str | None:
-        if not await self.store.add(record):
+        try:
+            is_new = await self.store.add(record)
+        except BaseException:
+            self.leased.not_run.add(self.key)  # it may be stored all the same
+            raise
+        if not is_new:
             return _ID_USED_BEFORE
         self.leased.records[self.key] = record
         if record.executor == "server" and record.approval_id is None:
@@ -230,7 +237,7 @@ class GatedCall:
             instead = await to_its_end(self._start(digest))
         except BaseException:
             if self.is_started:  # according to the record; the tool itself has not run
-                await self.fail(_STOPPED, {})
+                await self.fail(NOT_BEGUN, {})
             self.leased.end(self.key, has_result=False)
             raise
         if instead is not None:
@@ -253,6 +260,9 @@ class GatedCall:
             )
         except NotAllowed:
             return await self._taken_elsewhere()
+        except BaseException:
+            self._may_have_begun = True
+            raise
         self.is_started = True
         return None
 
@@ -261,6 +271,9 @@ class GatedCall:
         found = await self._read_again()
         if found is None:
             return {"error": _ELSEWHERE}
+        if found.state is State.STARTED and self._may_have_begun and found.lease_token == self.leased.lease.token:
+            await self.lose()  # by ourselves, it seems: nobody else would record an end
+            found = self.record or found
         if found.is_final:
             return ended_response(found)
         return {"error": OUTCOME_UNKNOWN if found.state is State.STARTED else _ELSEWHERE}
@@ -300,7 +313,7 @@ class GatedCall:
         before the store failed. If nothing can be written or read, the outcome is unknown: the next holder of the lease
         records that, and we respond so, too."""
         self.is_started = False
-        for pause_s in (*_RETRIES_S, None):
+        for pause_s in (*RETRIES_S, None):
             try:
                 try:
                     moved = await advance(self.store, self.leased.key, self.key, move, known=self.leased.known())

@@ -37,7 +37,7 @@ class LeasedChat:
     | the lease, and what the store has | `lease`, `records`, `now`, `delivered` |
     | the run | `prepared`, `sdk_version`, `message_id`, `observer`, `live_observer`, `begun`, `sessions`, `given` |
     | what is called | `on_user_message`, `on_asked` |
-    | calls and questions | `call_ids`, `unasked`, `questions`, `withdrawn`, `unplaced` |
+    | calls and questions | `call_ids`, `unasked`, `questions`, `not_run`, `withdrawn`, `unplaced` |
     | tools that run | `at_work`, `waiting`, `unstored`, `_changed` |
     | how the run ends | `begins_nothing`, `is_lost`, `leaves_calls` |
     """
@@ -78,6 +78,9 @@ class LeasedChat:
     """Calls that are recorded as asked, while ADK has not emitted its question yet."""
     questions: dict[CallKey, CallRecord] = field(default_factory=dict[CallKey, CallRecord])
     """What nodes of workflows ask the user. They ask without a tool, so the gate has not recorded it."""
+
+    not_run: set[CallKey] = field(default_factory=set[CallKey])
+    """Calls that everybody was told were not run, since the store was down. Their records may say something else."""
 
     withdrawn: set[str] = field(default_factory=set[str])
     """Ids of calls that the live model took back. It may do so before the gate has seen the call."""

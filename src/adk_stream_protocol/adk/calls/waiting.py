@@ -58,8 +58,8 @@ async def wait_for_answer(call: GatedCall) -> CallRecord | None:
                     return found
                 if found.due_at is not None:
                     patience_s = min(patience_s, max(_SHORTEST_WAIT_S, found.due_at - snapshot.now))
-            except StoreUnavailable:
-                logger.error("whether call %s is answered cannot be read", key.call_id)
+            except Exception as error:  # whatever a store raises
+                logger.error("whether call %s is answered cannot be read: %s", key.call_id, type(error).__qualname__)
             if not is_notified:
                 is_notified = True
                 leased.waits(key, nested.above if nested is not None else frozenset())

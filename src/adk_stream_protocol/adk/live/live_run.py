@@ -18,10 +18,10 @@ from google.genai import types
 from ...chunk_log import ChunkLog
 from ...errors import RunActive
 from ...protocol import live_facts as facts
-from ...protocol.call_record import CallKey, CallRecord
+from ...protocol.call_record import CallKey, CallRecord, State
 from ...protocol.messages import ClientStyle
 from ..calls.credentials import CONSENT_NEEDED
-from ..calls.delivery import leave_calls_pending, refuse_call
+from ..calls.delivery import leave_calls_pending, refuse_call, stop_call
 from ..calls.gate import ApprovalGate
 from ..failures import ConsentNeeded, public_failure_text
 from ..live_listener import LiveListener
@@ -321,6 +321,7 @@ class LiveRun:
                     self.leased.begun = self._segments.session
                 for call in self._segments.announced:  # nobody can go on with those
                     await refuse_call(self._context.store, self.leased.key, call, ENDED)
+                await self._give_up_approved()
                 await leave_calls_pending(self._context.store, self._context.chat, self.leased)
         except Exception as error:  # the session is gone or busy: the stream must end all the same
             log_failure(error, self._context.chat.chat_id)
@@ -328,6 +329,12 @@ class LiveRun:
             await self._context.owner.run_ended(self)  # before the last chunk: a client may send its next turn at once
             await self._segments.feed(facts.Over())
             self.ended.set()
+
+    async def _give_up_approved(self) -> None:
+        """A stop may come when a call is approved, and has not begun since the store was down."""
+        for call, found in list(self.leased.records.items()) if self._segments.end.by == "stop" else ():
+            if found.state is State.APPROVED and found.executor == "server":
+                await stop_call(self._context.store, self.leased, call)
 
     async def _keep_what_was_said(self) -> None:
         """ADK stores nothing of an answer that does not come to its end, but the user has read it."""

@@ -9,7 +9,7 @@ from ...protocol import live_facts as facts
 from ...protocol.call_record import CallKey, State
 from ...protocol.live_effects import Why
 from ...protocol.live_facts import Fact
-from ..calls.delivery import refuse_call, withdraw_call
+from ..calls.delivery import refuse_call, stop_call, withdraw_call
 from ..calls.outcomes import ended_response
 from ..run import RunContext
 
@@ -32,16 +32,16 @@ class Refusals:
         if raises:
             return self._refuse(call, why)
         if why is Why.STOPPED:
-            return self._refuse_once(call, why)
+            return self._stop(call)
         self._begin(lambda: self._refuse(call, why))
         return None
 
     def _refuse(self, call: CallKey, why: Why) -> Awaitable[None]:
         return refuse_call(self._context.store, self._context.leased.key, call, why)
 
-    async def _refuse_once(self, call: CallKey, why: Why) -> None:
+    async def _stop(self, call: CallKey) -> None:
         try:
-            await self._refuse(call, why)
+            await stop_call(self._context.store, self._context.leased, call)
         except StoreUnavailable:  # then it stays pending, and nothing runs without the record
             logger.error("a call that was stopped is still pending")
 
