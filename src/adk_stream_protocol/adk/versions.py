@@ -61,6 +61,9 @@ REMOTE_SUB_AGENTS_GO_ON = ADK >= (2, 12)
 
 NODES_CAN_ASK = ADK >= (2, 12)
 
+RUNS_IMPORT_PROVIDERS = ADK < (2, 12)
+"""Whether the first run imports whatever SDKs of other models are installed."""
+
 PLUGINS_SEE_CANCELLED_TOOLS = ADK >= (2, 13)
 
 
