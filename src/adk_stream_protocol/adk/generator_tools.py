@@ -1,4 +1,4 @@
-"""Finds tools that yield their results. ADK fails their runs with a text that does not name the tool."""
+"""Finds tools that yield their results. When they are called, ADK fails with a text that does not name the tool."""
 
 import inspect
 import logging
@@ -15,12 +15,10 @@ def warn_of_generator_tools(root: Any) -> None:
         for tool in tools_of(node):
             function = getattr(tool, "func", tool)
             if inspect.isasyncgenfunction(function):
-                logger.warning(
-                    "The tool %s is an async generator. It works in live sessions only: without one, its calls fail. "
-                    "Return one result instead of yielding several.",
-                    tool_name(tool),
-                )
+                _warn(tool, "an async generator, which ADK runs in live sessions only. Return one result instead.")
             elif inspect.isgeneratorfunction(function):
-                logger.warning(
-                    "The tool %s is a generator: its calls fail. Return one result, such as a list.", tool_name(tool)
-                )
+                _warn(tool, "a generator, which ADK does not run. Return one result, such as a list.")
+
+
+def _warn(tool: Any, text: str) -> None:
+    logger.warning("The tool %s is %s", tool_name(tool), text)

@@ -76,7 +76,8 @@ def log_lacks(release: Release = ADK) -> None:
     """Once in a process."""
     lacks = lacks_of(release)
     if lacks:
-        logger.warning("google-adk %s lacks something: %s", ".".join(map(str, release)), "; ".join(lacks))
+        older, newest = (".".join(map(str, number)) for number in (release, max(LACKS)))
+        logger.warning("google-adk %s works, with limits that %s does not have: %s", older, newest, "; ".join(lacks))
 
 
 # -- what stands in ---------------------------------------------------------------------------------------------------
