@@ -104,7 +104,7 @@ def _require_resumable(root: Any, config: ResumabilityConfig | None) -> None:
     waiting = next(_waiting_tools(root), None)
     if waiting is not None:
         raise ConfigurationError(
-            f"The tool {waiting!r} waits for an answer, so its app must be able to go on after one: "
+            f"The tool {waiting!r} waits for an answer, so its App must be resumable: "
             "App(..., resumability_config=ResumabilityConfig(is_resumable=True))."
         )
 
