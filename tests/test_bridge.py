@@ -56,7 +56,13 @@ def test_a_bare_agent_is_resumable() -> None:
 @pytest.mark.parametrize(
     ("options", "says"),
     [
-        ({"user_id": "ann"}, "user_id must be a function"),
+        ({"user_id": "ann"}, r"user_id must be a function with these parameters: user_id\(connection\)"),
+        ({"user_id": None}, r"user_id\(connection\)"),
+        ({"user_id": lambda: "ann"}, r"user_id\(connection\)"),
+        ({"groups": ["treasurers"]}, r"groups\(connection\)"),
+        ({"prepare": lambda connection: {}}, r"prepare\(connection, body\)"),
+        ({"approvals": {"hints": {}}}, r"approvals must be ApprovalPolicy\(...\), not dict"),
+        ({"limits": {"drain_s": 1}}, r"limits must be Limits\(...\), not dict"),
         ({"sdk_version": 4}, "sdk_version must be 5, 6 or 7"),
         ({"allowed_origins": ["*"]}, "An allowed origin looks like"),
         ({"allowed_origins": ["https://a.example/"]}, "An allowed origin looks like"),

@@ -116,7 +116,7 @@ def test_a_recording_needs_a_new_file_in_a_folder_that_exists(taken_port: str, t
 
 def test_a_model_is_refused_for_an_agent_that_has_its_own(taken_port: str) -> None:
     said = refusal_of("record", "chat.jsonl", "kitchen:agent", "--model", "gemini-flash-latest", "--port", taken_port)
-    assert said == "--model is for the demo: an agent of yours brings its own."
+    assert said == "--model is only for the demo. Your own agent has its model already."
 
 
 @pytest.fixture
@@ -161,7 +161,7 @@ def test_a_recording_is_of_one_agent(tmp_path: Path, taken_port: str, monkeypatc
     for name in ("cook_of_two", "baker_of_two"):
         create(tmp_path / "agents" / name, "soup")
     said = refusal_of("record", "chat.jsonl", "agents", "--port", taken_port)
-    assert said == "A recording is of one agent. Name the folder of one: baker_of_two, cook_of_two"
+    assert said == "Only one agent can be recorded at a time. Name the folder of one: baker_of_two, cook_of_two"
 
 
 def test_agents_whose_chats_would_be_mixed_are_refused(

@@ -9,11 +9,12 @@ from starlette.responses import Response
 from .adk.calls.gate import ApprovalGate
 from .adk.calls.named_tools import NamedTools
 from .adk.calls.policy import ApprovalPolicy
+from .adk.generator_tools import warn_of_generator_tools
 from .adk.live.talking_on import LiveWhileWaiting
 from .adk.runner import AgentLike, RunnerOptions, build_runner
 from .adk.translate.translators import Translators
 from .chat.announcer import OnWaiting
-from .chat.hooks import Groups, Prepare, UserId
+from .chat.hooks import Groups, Prepare, UserId, require_function
 from .chat.listing import ChatSummary
 from .chat.segments import RunDefaults
 from .chat.service import ChatService, Close, ServiceSettings
@@ -76,8 +77,12 @@ class ChatBridge:
         direct_text: bool = True,
         merge_text: bool = False,
     ) -> None:
-        if not callable(user_id):
-            raise ConfigurationError("user_id must be a function of the connection that returns the user's id.")
+        for option, hook in (("user_id", user_id), ("groups", groups), ("prepare", prepare)):
+            if option == "user_id" or hook is not None:
+                require_function(option, hook)
+        for option, given, kind in (("approvals", approvals, ApprovalPolicy), ("limits", limits, Limits)):
+            if given is not None and not isinstance(given, kind):  # pyright: ignore[reportUnnecessaryIsInstance] -- callers may be untyped
+                raise ConfigurationError(f"{option} must be {kind.__name__}(...), not {type(given).__name__}.")
         if sdk_version not in (5, 6, 7):
             raise ConfigurationError("sdk_version must be 5, 6 or 7.")
         if live_while_waiting not in (None, "continue", "refuse"):
@@ -108,6 +113,7 @@ class ChatBridge:
         )
         runner = build_runner(agent, options, gate)
         gate.named_tools = NamedTools(settings.policy, runner.agent)
+        warn_of_generator_tools(runner.agent)
         close_last: list[Close] = []
         if runner is not agent:
             close_last.append(runner.close)

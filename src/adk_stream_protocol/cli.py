@@ -55,8 +55,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
             return
         if options.host not in LOOPBACK_HOSTS and not options.user_header:
             raise ConfigurationError(
-                f"Nobody is authenticated on {options.host}. Put a proxy in front that does, and name the header "
-                "in which it passes the user: --user-header x-forwarded-user"
+                f"Other machines can reach {options.host}, and nobody signs in there. Put a proxy in front that signs "
+                "users in, and name the header in which it passes the user: --user-header x-forwarded-user"
             )
         if options.command == "replay":
             _replay(options)
@@ -85,11 +85,11 @@ def _agents(options: argparse.Namespace) -> list[FoundAgent]:
         app = build_app(options.model)
         return [FoundAgent(app.root_agent.name if app.root_agent else "", app, None, Path.cwd())]
     if options.model is not None:
-        raise ConfigurationError("--model is for the demo: an agent of yours brings its own.")
+        raise ConfigurationError("--model is only for the demo. Your own agent has its model already.")
     found = find_agents(options.agent)
     if len(found) > 1 and options.file is not None:
         names = ", ".join(one.name for one in found)
-        raise ConfigurationError(f"A recording is of one agent. Name the folder of one: {names}")
+        raise ConfigurationError(f"Only one agent can be recorded at a time. Name the folder of one: {names}")
     _refuse_equal_names(found)
     for one in found:
         if (model := model_without_key(one.agent)) is not None:

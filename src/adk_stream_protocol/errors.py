@@ -59,7 +59,7 @@ class MalformedRequest(RemoteProtocolError):
 class UnknownHost(RemoteProtocolError):
     status = 400
     code = "unknown-host"
-    public_text = "The server does not answer under this name."
+    public_text = "The server does not accept requests for this host name."
 
 
 class TooSlow(RemoteProtocolError):
@@ -121,7 +121,7 @@ class RunActive(Refusal):
 class VoiceTaken(Refusal):
     status = 409
     code = "voice-taken"
-    public_text = "Somebody speaks in this chat from another place. Speak when the microphone is closed there."
+    public_text = "Another page of this chat has its microphone open. Close it there, then speak here."
 
 
 class AnotherDigest(Refusal):
@@ -147,7 +147,7 @@ class TooMany(Refusal):
 
     status = 429
     code = "too-many"
-    public_text = "Too many at once. Wait until one of them ends, then send again."
+    public_text = "Too many answers, pages or connections are open. Close one or wait until one ends, then send again."
     retry_after_s = 5
 
 

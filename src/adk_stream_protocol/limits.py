@@ -44,8 +44,8 @@ class Limits:
     enough to bound the cost of an agent that loops."""
 
     lease_s: float = 10
-    """After this time without a renewal, a worker loses its runs to other workers. It renews its leases three times as
-    often, from a thread, unless its event loop has hung for a minute. Long enough for a pause of the machine, short
+    """After this time without a renewal, a worker loses its runs to other workers. It renews them after a third
+    of it, from a thread, unless its event loop has hung for a minute. Long enough for a pause of the machine, short
     enough for a person who waits."""
 
     unread_run_s: float = 120

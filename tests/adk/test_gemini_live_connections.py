@@ -1,6 +1,7 @@
 """How connections of ADK's own Gemini class end in plain `Runner.run_live`, and what comes then."""
 
 import asyncio
+import re
 import threading
 from typing import Any
 
@@ -185,8 +186,10 @@ async def while_a_tool_waits(pings: int, **websocket_options: Any) -> list[str]:
 async def test_blocking_tool_costs_the_connection_when_the_service_goes_on_talking() -> None:
     """The client holds 16 messages and then reads no more, so that it misses the answer to its own ping."""
     # Which of them depends on whether ADK's sender or its receiver comes first.
-    with pytest.raises((APIError, ConnectionClosedError), match=r"1011.* keepalive ping timeout"):
+    with pytest.raises((APIError, ConnectionClosedError)) as raised:
         await while_a_tool_waits(5)
+    # google-genai says 1006 if the service did not answer the close frame in time. The reason is in what it caught.
+    assert re.search(r"1011.* keepalive ping timeout", f"{raised.value} {raised.value.__context__}")
 
 
 async def test_blocking_tool_is_harmless_where_the_client_may_hold_any_number_of_messages() -> None:

@@ -90,7 +90,7 @@ def test_one_line_at_the_start_says_what_is_lacking(caplog: pytest.LogCaptureFix
     for _ in range(2):
         versions.log_lacks((2, 10))
     (line,) = [record.getMessage() for record in caplog.records]
-    assert line.startswith("google-adk 2.10 lacks")
+    assert line.startswith("google-adk 2.10 works, with limits that 2.13 does not have: ")
     assert all(lack in line for lack in versions.lacks_of((2, 10)))
 
 

@@ -32,7 +32,7 @@ pytestmark = pytest.mark.virtual_time
 
 KEY = CallKey("i1", "1")
 ASKED = [calling(pay()), asking("q1", {"id": "1"})]
-KEPT = "Your answer is recorded, but the server cannot go on with it now. It is taken up later."
+KEPT = "Your answer is recorded, but the server cannot continue now. It will continue later."
 APPROVED = record(state=State.APPROVED, approved=True, decided_by="ann", decided_at=Clock().now)
 
 

@@ -240,7 +240,7 @@ async def test_a_call_that_was_taken_back_takes_no_end() -> None:
         await at.say("Export.")
         await at.chat.regenerate("u0", at.messages[-1]["id"])
         outcome = await at.chat.bridge.complete_call(exports.refs[0], ROWS)
-        assert outcome == {"error": "Not run: what the user had said was taken back."}
+        assert outcome == {"error": "Not run: the user edited or regenerated the turn."}
         await at_rest(at)
         assert len(at.chat.model.requests) == 3
 

@@ -80,7 +80,7 @@ def test_the_place_is_the_line_of_the_application_s_own_function(caplog: pytest.
 
 
 def test_a_function_that_cannot_even_be_called_is_told_too(caplog: pytest.LogCaptureFixture) -> None:
-    assert turn(bridge_with("x", user_id=lambda: "ann")).status == 401
+    assert turn(bridge_with("x", user_id=int)).status == 401  # a builtin does not tell its parameters at the start
     assert "TypeError in " in logged(caplog)[0][1]
 
 

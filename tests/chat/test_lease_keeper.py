@@ -201,7 +201,7 @@ async def test_a_silent_loop_is_told_of_once(monkeypatch: pytest.MonkeyPatch, ca
     assert renewed <= 8
     await until(lambda: len(store.renewed_in) > renewed)
     await keeper.aclose()
-    assert logged(caplog) == ["leases are not renewed: the event loop has given no sign of life for 0.3 s"]
+    assert logged(caplog) == ["the event loop has been blocked for 0.3 s, so leases are not renewed"]
 
 
 # -- how it ends ------------------------------------------------------------------------------------------------------

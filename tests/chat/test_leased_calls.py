@@ -15,7 +15,7 @@ pytestmark = pytest.mark.virtual_time
 
 KEY = CallKey("i1", "1")
 NOT_TAKEN_UP = "This call was not run: the server failed before it began."
-TAKEN_BACK = "This call was not run: what the user had said was taken back."
+TAKEN_BACK = "This call was not run: the user edited or regenerated the turn."
 
 
 def said_of(found: CallRecord) -> Any:
@@ -175,7 +175,7 @@ async def test_what_waits_when_it_is_taken_back_is_refused_and_owed_to_nobody() 
     leased.records[CallKey("i1", "2")] = record("2", state=State.STARTED, approved=True, lease_token="run-1")
     await here.calls.take_back(leased, frozenset())
     refused = leased.records[KEY]
-    assert (refused.state, refused.reason) == (State.DENIED, "what the user had said was taken back")
+    assert (refused.state, refused.reason) == (State.DENIED, "the user edited or regenerated the turn")
     assert (await store.the_call()).state is State.DENIED
     assert leased.delivered == {KEY}
     await here.end(leased)

@@ -280,7 +280,7 @@ async def test_a_chat_that_cannot_be_left_goes_on_later(caplog: pytest.LogCaptur
     await here.leave(CHAT)
     store.fails_at.add("acquire")
     await here.drain(1)
-    assert logged(caplog) == ["chat c1 goes on with the user's next words: ConnectionError"]
+    assert logged(caplog) == ["chat c1 continues only with the user's next message: ConnectionError"]
 
 
 class SlowStore(Store):

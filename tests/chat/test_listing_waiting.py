@@ -208,7 +208,7 @@ async def test_nobody_waits_for_the_answers_to_calls_that_were_taken_back(how: s
         assert not await waits(chat)
         records = (await store.read(CHAT)).records
         assert [found.state for found in records] == [State.DENIED, State.DONE, State.DENIED]
-        assert records[0].reason == "what the user had said was taken back"
+        assert records[0].reason == "the user edited or regenerated the turn"
         sessions.loads = 0
         assert (await chat.say("And?")).text == "On."
         assert sessions.loads == 0, "the session is owed nothing"

@@ -218,6 +218,6 @@ async def test_the_person_who_approved_what_was_taken_back_is_told_so() -> None:
         answer = await approving
         assert answer.status == 200
         (told,) = answer.of_type("tool-output-error")
-        assert "taken back" in told["errorText"]
+        assert "edited or regenerated" in told["errorText"]
         assert await staff.states() == [State.DENIED]
         assert till.paid == []

@@ -178,3 +178,35 @@ async def test_head_of_a_running_answer_comes_back_at_once_and_does_not_count_as
     assert head.headers["cache-control"] == "no-cache, no-transform"
     goes_on.set()
     assert (await turn).text == "Done."
+
+
+# -- the lifespan -----------------------------------------------------------------------------------------------------
+
+
+async def test_a_mounted_application_whose_lifespan_nobody_runs_is_told_once(caplog: pytest.LogCaptureFixture) -> None:
+    outer = FastAPI()
+    outer.mount("/assistant", app_of(bridge_with("One.", "Two.")))
+    async with outer.router.lifespan_context(outer):
+        for _ in range(2):
+            assert (await ChatClient(outer, path="/assistant/api/chat").send("hi")).status == 200
+    (line,) = [record.message for record in caplog.records if record.name.endswith("transports.router")]
+    assert "is mounted at /assistant" in line
+    assert "Include bridge.router(...) in the outer application" in line
+
+
+@pytest.mark.parametrize("is_mounted", [True, False])
+async def test_an_application_whose_lifespan_runs_is_not_told(
+    is_mounted: bool, caplog: pytest.LogCaptureFixture
+) -> None:
+    app = app_of(bridge_with("One."))
+    outer = FastAPI()
+    outer.mount("/assistant", app)
+    client = ChatClient(outer, path="/assistant/api/chat") if is_mounted else ChatClient(app)
+    async with app.router.lifespan_context(app):
+        assert (await client.send("hi")).status == 200
+    assert [record for record in caplog.records if record.name.endswith("transports.router")] == []
+
+
+async def test_a_test_that_runs_no_lifespan_is_not_told(caplog: pytest.LogCaptureFixture) -> None:
+    await ChatClient(app_of(bridge_with("One."))).send("hi")
+    assert [record for record in caplog.records if record.name.endswith("transports.router")] == []

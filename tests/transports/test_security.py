@@ -205,14 +205,14 @@ def test_further_headers_may_be_allowed_beside_the_usual_ones() -> None:
         ({"allowed_headers": ["x csrf"]}, "An allowed header looks like"),
         ({"allowed_headers": ["*"]}, "An allowed header looks like"),
         ({"allowed_headers": [""]}, "An allowed header looks like"),
-        ({"allowed_headers": "x-csrf"}, "allowed_headers is a list"),
+        ({"allowed_headers": "x-csrf"}, r"allowed_headers must be a list: allowed_headers=\['x-csrf'\]"),
         ({"allowed_hosts": ["http://app.example"]}, "An allowed host is a name"),
         ({"allowed_hosts": ["app.example:80"]}, "An allowed host is a name"),
         ({"allowed_hosts": ["APP.example"]}, "An allowed host is a name"),
         ({"allowed_hosts": ["*"]}, "An allowed host is a name"),
         ({"allowed_hosts": [""]}, "An allowed host is a name"),
-        ({"allowed_hosts": "localhost"}, "allowed_hosts is a list"),
-        ({"allowed_origins": FRIEND}, "allowed_origins is a list"),
+        ({"allowed_hosts": "localhost"}, "allowed_hosts must be a list"),
+        ({"allowed_origins": FRIEND}, "allowed_origins must be a list"),
     ],
 )
 def test_what_cannot_work_is_refused_at_start_up(options: dict[str, Any], said: str) -> None:

@@ -47,7 +47,7 @@ function changed(shown: InboxItem[], id: string, change: (item: InboxItem) => In
 }
 
 const PROBLEMS: Record<number, string> = {
-  404: "This does not wait for you any more: somebody else has decided, or it was taken back.",
+  404: "This does not wait for you any more: somebody else has decided, or it was withdrawn.",
   409: "What is asked has changed since you saw it. Look at it again, then decide.",
   422: "The tool does not take these changes. It still waits for you: change them, or decide without any.",
 };

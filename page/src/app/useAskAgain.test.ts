@@ -3,7 +3,7 @@ import { describe, expect, it } from "vitest";
 import { asking, open, said, server, turn, words } from "./testing.ts";
 
 it("what the server refuses to take back is shown again", async () => {
-  const refusal = { error: { code: "malformed", message: "What was said in a live session cannot be taken back." } };
+  const refusal = { error: { code: "malformed", message: "Messages of a live session cannot be regenerated or edited." } };
   server.turns = [() => Response.json(refusal, { status: 400 })];
   const before = [asking, said("a1", "assistant", "Paid.")];
   const { result } = open(before);

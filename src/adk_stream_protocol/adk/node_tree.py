@@ -20,6 +20,22 @@ def all_nodes(root: Any) -> Iterator[BaseNode]:
             found += _children(node)
 
 
+def nodes_with_tool_agents(root: Any) -> Iterator[BaseNode]:
+    """All nodes of the tree, and those inside of agents that run as tools."""
+    seen: set[int] = set()
+    roots = [root]
+    while roots:
+        for node in all_nodes(roots.pop()):
+            if id(node) not in seen:
+                seen.add(id(node))
+                yield node
+                roots += [tool.agent for tool in tools_of(node) if isinstance(getattr(tool, "agent", None), BaseNode)]
+
+
+def tools_of(node: BaseNode) -> list[Any]:
+    return getattr(node, "tools", None) or []
+
+
 def _children(node: BaseNode) -> Iterator[Any]:
     yield from static_children(node)
     for name, value in node:  # the children of an application's own node, which ADK does not know

@@ -21,7 +21,7 @@ from .calls.ends_of_agents import resumable
 from .calls.gated_nodes import put_gate_before_nodes
 from .calls.nested_remotes import let_remote_agents_wait
 from .node_tree import all_nodes
-from .versions import log_lacks, refuse_tool_node
+from .versions import RUNS_IMPORT_PROVIDERS, log_lacks, refuse_tool_node
 
 AgentLike = BaseNode | App | Runner
 
@@ -58,6 +58,9 @@ def import_ahead() -> None:
         for name in _IMPORTED_BY_RUNS:
             with suppress(Exception):
                 import_module(f"google.adk.{name}")
+        if RUNS_IMPORT_PROVIDERS:
+            with suppress(Exception):
+                import_module("google.adk.flows.llm_flows.contents")._id_pairing_model_types()
     # Pydantic builds these two, which each request to a model has, when they are first used.
     types.GenerateContentConfig()
     types.LiveConnectConfig()
@@ -101,7 +104,7 @@ def _require_resumable(root: Any, config: ResumabilityConfig | None) -> None:
     waiting = next(_waiting_tools(root), None)
     if waiting is not None:
         raise ConfigurationError(
-            f"The tool {waiting!r} waits for an answer, so its app must be able to go on after one: "
+            f"The tool {waiting!r} waits for an answer, so its App must be resumable: "
             "App(..., resumability_config=ResumabilityConfig(is_resumable=True))."
         )
 

@@ -61,6 +61,9 @@ REMOTE_SUB_AGENTS_GO_ON = ADK >= (2, 12)
 
 NODES_CAN_ASK = ADK >= (2, 12)
 
+RUNS_IMPORT_PROVIDERS = ADK < (2, 12)
+"""Whether the first run imports whatever SDKs of other models are installed."""
+
 PLUGINS_SEE_CANCELLED_TOOLS = ADK >= (2, 13)
 
 
@@ -73,7 +76,8 @@ def log_lacks(release: Release = ADK) -> None:
     """Once in a process."""
     lacks = lacks_of(release)
     if lacks:
-        logger.warning("google-adk %s lacks something: %s", ".".join(map(str, release)), "; ".join(lacks))
+        older, newest = (".".join(map(str, number)) for number in (release, max(LACKS)))
+        logger.warning("google-adk %s works, with limits that %s does not have: %s", older, newest, "; ".join(lacks))
 
 
 # -- what stands in ---------------------------------------------------------------------------------------------------

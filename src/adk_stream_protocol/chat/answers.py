@@ -35,7 +35,7 @@ from .prepared import Prepared
 from .recorded_outcome import encode_recorded_outcome, was_shown_before
 from .segments import Continuation, Segments, known_outputs
 
-_ANSWER_KEPT = "Your answer is recorded, but the server cannot go on with it now. It is taken up later."
+_ANSWER_KEPT = "Your answer is recorded, but the server cannot continue now. It will continue later."
 _NOT_KNOWN = "Whether your answer was recorded is not known right now. Send it again."
 _TOO_MANY_ANSWERS = "Too many of your answers wait for their chats. Wait for one of them, then send this one again."
 

@@ -9,7 +9,7 @@ from typing import Any
 from starlette.exceptions import HTTPException
 from starlette.requests import HTTPConnection
 
-from ..errors import BridgeError, NoUser, RefusedByApplication
+from ..errors import BridgeError, ConfigurationError, NoUser, RefusedByApplication
 from ..protocol.approval_chain import GROUP
 from .prepared import Prepared
 
@@ -18,6 +18,21 @@ logger = logging.getLogger(__name__)
 UserId = Callable[[HTTPConnection], str | Awaitable[str | None] | None]
 Groups = Callable[[HTTPConnection], Collection[str] | Awaitable[Collection[str]]]
 Prepare = Callable[[HTTPConnection, Mapping[str, Any]], Prepared | Awaitable[Prepared | None] | None]
+
+_CALLED_WITH = {"user_id": ("connection",), "groups": ("connection",), "prepare": ("connection", "body")}
+
+
+def require_function(option: str, given: Any) -> None:
+    """At the start, since a function with other parameters fails at each request."""
+    parameters = _CALLED_WITH[option]
+    try:
+        inspect.signature(given).bind(*parameters)
+    except ValueError:  # builtins do not tell their parameters
+        return
+    except TypeError:
+        raise ConfigurationError(
+            f"{option} must be a function with these parameters: {option}({', '.join(parameters)})."
+        ) from None
 
 
 async def ask_user_id(user_id: UserId, connection: HTTPConnection) -> str:

@@ -175,7 +175,7 @@ class _Renewals:
     def _note_silence(self) -> None:
         if self._silent_since != self.sign_of_life_at:
             self._silent_since = self.sign_of_life_at
-            logger.error("leases are not renewed: the event loop has given no sign of life for %s s", SIGN_OF_LIFE_S)
+            logger.error("the event loop has been blocked for %s s, so leases are not renewed", SIGN_OF_LIFE_S)
 
     async def _is_ours(self, lease: Lease) -> bool:
         try:

@@ -18,9 +18,9 @@ from ..store.base import Step, Store, advance
 logger = logging.getLogger(__name__)
 
 _NOT_STARTED = "This call was not run: the server failed before it began."
-_TAKEN_BACK = "This call was not run: what the user had said was taken back."
+_TAKEN_BACK = "This call was not run: the user edited or regenerated the turn."
 _NOT_ASKED = "the run ended before anybody was asked"
-_REWOUND = "what the user had said was taken back"
+_REWOUND = "the user edited or regenerated the turn"
 
 
 class LeasedCalls:

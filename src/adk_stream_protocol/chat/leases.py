@@ -295,4 +295,8 @@ class ChatLeases:
         try:
             await self._store.acquire(chat, 0)
         except Exception as error:  # whatever a store raises
-            logger.error("chat %s goes on with the user's next words: %s", chat.chat_id, type(error).__qualname__)
+            logger.error(
+                "chat %s continues only with the user's next message: %s",
+                chat.chat_id,
+                type(error).__qualname__,
+            )

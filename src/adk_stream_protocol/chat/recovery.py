@@ -55,7 +55,7 @@ class Recovery:
                 try:
                     await self._unasked.continue_lost(self._chats.open(key.user_id, key.chat_id), self._choose)
                 except Exception as error:  # the other chats are continued all the same
-                    logger.error("a lost run was not taken up: %s", type(error).__qualname__)
+                    logger.error("a lost run was not taken over: %s", type(error).__qualname__)
 
     def _choose(self, undelivered: Sequence[SessionCall]) -> SessionCall | None:
         lost = next((call for call in undelivered if self._attempts[call.key] < _ATTEMPTS), None)

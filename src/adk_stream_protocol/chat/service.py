@@ -158,7 +158,7 @@ class ChatService:
         if turn.answers is not None:
             return await self._answers.answer(AnswerRequest(chat, turn, prepared, by))
         if turn.again is not None:
-            raise MalformedRequest("In a live session nothing can be said again. Send it as a new message.")
+            raise MalformedRequest("In a live session nothing can be regenerated or edited. Send a new message.")
         self._live.listen(chat.key, by)
         self._live.let_speak(chat.key, by)
         return Reading(await self._live.say(chat, turn, prepared, by))

@@ -125,7 +125,7 @@ class ChatTurns:
                 raise NotFound
             return None  # the message never arrived, or its chat was deleted: it is taken as a new message
         if not past.is_alone:
-            raise MalformedRequest("What was said in a live session cannot be taken back.")
+            raise MalformedRequest("Messages of a live session cannot be regenerated or edited.")
         if not await chat.rewind_before(past.invocation_id):
             raise NotFound
         kept = before_invocation(events, past.invocation_id)

@@ -1,12 +1,13 @@
 """The routes of a bridge, for FastAPI."""
 
+import logging
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from typing import Any
 
 from fastapi import APIRouter
 from starlette.convertors import Convertor, register_url_convertor
-from starlette.requests import Request
+from starlette.requests import HTTPConnection, Request
 from starlette.responses import Response
 from starlette.websockets import WebSocket
 
@@ -19,6 +20,28 @@ from .http import Endpoint, endpoint, read_body, respond, resume
 from .revalidation import history_response, list_response
 from .surface import Surface
 from .websocket.live_sockets import LiveSockets
+
+logger = logging.getLogger(__name__)
+
+
+class _Lifespan:
+    """Whether the application's lifespan runs. That of a mounted one does not, unless the outer one runs it."""
+
+    def __init__(self) -> None:
+        self._is_known = False
+
+    def begin(self) -> None:
+        self._is_known = True
+
+    def look(self, connection: HTTPConnection) -> None:
+        outer_path = connection.scope.get("root_path")
+        if outer_path and not self._is_known:
+            self._is_known = True
+            logger.warning(
+                "This application is mounted at %s, and its lifespan is not run. So the bridge is not closed when the "
+                "server ends, and running tools are cut. Include bridge.router(...) in the outer application instead",
+                outer_path,
+            )
 
 
 class _End(Convertor[str]):
@@ -44,9 +67,11 @@ def build_router(surface: Surface, prefix: str) -> APIRouter:
     sockets = LiveSockets(surface)
     service.before_drain.append(sockets.announce_restart)
     service.before_close.append(sockets.aclose)
+    started = _Lifespan()
 
     @asynccontextmanager
     async def lifespan(_: Any) -> AsyncGenerator[None]:
+        started.begin()
         service.watch_for_lost_runs()
         try:
             yield
@@ -55,10 +80,12 @@ def build_router(surface: Surface, prefix: str) -> APIRouter:
 
     async def live(websocket: WebSocket) -> None:
         """Live mode, in the AI SDK's own frames."""
+        started.look(websocket)
         await sockets.serve(websocket)
 
     async def turn(request: Request) -> Response:
         """One turn: the AI SDK's request in, a UI message stream out."""
+        started.look(request)
         return await respond(surface, request)
 
     async def stream(request: Request) -> Response:
@@ -109,7 +136,7 @@ def build_router(surface: Surface, prefix: str) -> APIRouter:
         user = await surface.identify(request)
         limit, cursor = request.query_params.get("limit", "50"), request.query_params.get("cursor")
         if not (limit.isascii() and limit.isdigit() and 0 < len(limit) < 6 and int(limit) > 0):
-            raise MalformedRequest("The limit is a number from 1 on.")
+            raise MalformedRequest("`limit` must be a number from 1 on.")
         return _json(await service.waiting(request, user, int(limit), cursor))
 
     async def decide(request: Request) -> Response:

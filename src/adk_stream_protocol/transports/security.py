@@ -150,7 +150,7 @@ class Access:
 
 def _names(given: Collection[str], option: str) -> Collection[str]:
     if isinstance(given, str):
-        raise ConfigurationError(f"{option} is a list of strings, not one string.")
+        raise ConfigurationError(f"{option} must be a list: {option}=[{given!r}].")
     return given
 
 

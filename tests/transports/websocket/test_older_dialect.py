@@ -327,7 +327,7 @@ async def test_an_answer_that_comes_twice_is_told_once_more_and_runs_once() -> N
         ({"type": "message", "version": "1.0"}, "`messages` is missing"),
         ({"type": "message", "version": "1.0", "data": []}, "`data`"),
         ({"type": "message", "messages": [{"role": "user", "content": "Hello"}]}, "AI SDK 4"),
-        ({"type": "message", "messages": HELLO, "trigger": "regenerate-message"}, "said again"),
+        ({"type": "message", "messages": HELLO, "trigger": "regenerate-message"}, "regenerated or edited"),
         ({"type": "tool_result", "version": "1.0", "result": {}}, "`toolCallId` is missing"),
         ({"type": "tool_result", "version": "1.0", "toolCallId": "c1"}, "`result` is missing"),
         (b"\0\0", "subprotocol"),

@@ -16,7 +16,7 @@ from transports.live_apps import LiveApp, both_forms, live_app, own, ping, sound
 pytestmark = pytest.mark.virtual_time
 
 QUIET, LOUD = b"\1\0" * 320, b"\0\x40" * 320
-TAKEN = "Somebody speaks in this chat from another place. Speak when the microphone is closed there."
+TAKEN = "Another page of this chat has its microphone open. Close it there, then speak here."
 
 
 class Listening:

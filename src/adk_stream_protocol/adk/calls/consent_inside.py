@@ -30,7 +30,7 @@ Given = dict[str, str]
 """What the application gives: a `callback_url` or an `api_key`."""
 
 _NO_CONSENT = "This call was not completed: the user has not given consent."
-_LOST = "This call was not completed: what the user has given was lost."
+_LOST = "This call was not completed: the credential that the user gave was lost."
 
 
 def asks_for_consent(call: GatedCall, tool_context: ToolContext) -> bool:
@@ -136,6 +136,6 @@ async def _take_over(sessions: BaseSessionService, chat: ChatKey, request: CallK
         if found is not None:
             await take_back(sessions, chat, request)
     except Exception as error:  # whatever a service raises; its text may quote what was given
-        logger.error("what the user has given was not found: %s", type(error).__qualname__)
+        logger.error("the credential that the user gave was not found: %s", type(error).__qualname__)
         return None
     return {name: str(value) for name, value in found.state.items()} if found is not None else None

@@ -11,7 +11,7 @@ from google.adk.workflow import BaseNode
 
 from ...errors import ConfigurationError
 from ..control_flow import tool_name
-from ..node_tree import all_nodes
+from ..node_tree import nodes_with_tool_agents, tools_of
 from .policy import ApprovalPolicy
 
 logger = logging.getLogger(__name__)
@@ -31,10 +31,10 @@ class NamedTools:
         self._unlisted: set[str] = set()
         """The agents with toolsets that ADK has not listed yet."""
         named = {name: option for option in ("hints", "cards", "edits") for name in getattr(policy, option)}
-        nodes = list(_nodes_below(root)) if named else []
+        nodes = list(nodes_with_tool_agents(root)) if named else []
         if all(map(_has_no_other_tools, nodes)):
             self._missing = named
-            self._unlisted = {node.name for node in nodes if any(map(_is_toolset, _tools_of(node)))}
+            self._unlisted = {node.name for node in nodes if any(map(_is_toolset, tools_of(node)))}
             self._learn(name for node in nodes for name in _static_names(node))
         if self._missing and not self._unlisted:
             raise ConfigurationError(self._text())
@@ -62,26 +62,10 @@ class NamedTools:
         return " ".join(told)
 
 
-def _nodes_below(root: Any) -> Iterator[BaseNode]:
-    """All nodes of the tree, and those inside of agents that run as tools."""
-    seen: set[int] = set()
-    roots = [root]
-    while roots:
-        for node in all_nodes(roots.pop()):
-            if id(node) not in seen:
-                seen.add(id(node))
-                yield node
-                roots += [tool.agent for tool in _tools_of(node) if isinstance(getattr(tool, "agent", None), BaseNode)]
-
-
-def _tools_of(node: BaseNode) -> list[Any]:
-    return getattr(node, "tools", None) or []
-
-
 def _static_names(node: BaseNode) -> Iterator[str]:
     if not isinstance(node, LlmAgent):
         yield node.name  # workflow nodes are asked about under their own names
-    for tool in _tools_of(node):
+    for tool in tools_of(node):
         if not _is_toolset(tool):
             yield tool_name(tool)
 

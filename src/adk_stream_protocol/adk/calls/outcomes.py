@@ -9,7 +9,7 @@ from ..event_parts import as_dict
 
 _EXPIRED = "This call was not run: it expired, no answer came in time."
 _WITHDRAWN = "This call was not run: the model withdrew it before it began."
-_UNRECOGNIZED = "This call was ended by a newer version of the server, which knows how."
+_UNRECOGNIZED = "This call was ended by a newer version of the server. This version does not know how."
 OUTCOME_UNKNOWN = (
     "The server stopped while this call was running. Whether it took effect is unknown; it was not run again."
 )

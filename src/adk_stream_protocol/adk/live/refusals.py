@@ -67,7 +67,7 @@ class Refusals:
                 await write()
                 break
             except StoreUnavailable:
-                logger.error("a call is to be refused or withdrawn, and the store is down")
+                logger.error("a call was not refused or withdrawn: the store is down")
                 await asyncio.sleep(_RETRY_S)
         self._wake()
 

@@ -37,7 +37,7 @@ class RequestStream:
             return LogReader(self.log, max_bytes, cursor=sequence)
         reader = LogReader(self.log, max_bytes, replays_until=self.replays_until)
         if sequence < 0 or not await reader.skip(sequence):
-            raise MalformedRequest("There is no chunk of this lastSequence yet.")
+            raise MalformedRequest("`lastSequence` is beyond the last chunk of this request.")
         return reader
 
 

@@ -55,7 +55,7 @@ class SocketRequests:
 
     def _begin(self, frame: frames.Request, work: Callable[[], Awaitable[None]]) -> None:
         if frame.request_id in self._under_way:
-            raise MalformedRequest("This requestId is under way.")
+            raise MalformedRequest("A request with this requestId is still running.")
 
         async def run() -> None:
             with self._client.refusing(frame.request_id):

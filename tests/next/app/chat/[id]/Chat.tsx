@@ -16,7 +16,7 @@ export default function Chat(props: { id: string; messages: UIMessage[]; running
   useEffect(() => {
     const timer = setTimeout(() => props.running && resumeStream({ metadata: props.running }));
     return () => clearTimeout(timer); // in development React mounts twice, and the first unmount stops the chat
-  }, []);
+  }, []); // once, when the page opens
   return (
     <>
       {messages.map(({ id, role, parts }) => (
