@@ -1,12 +1,13 @@
 """The title of a chat in a list: the user's first words, in one line."""
 
 from collections.abc import Iterator
+from contextlib import aclosing
 
 from google.adk.events import Event
 
 from ..loop_share import LoopShare
 from .event_parts import is_said
-from .session import kept_events, message_id_of
+from .session import kept_backwards, kept_events, message_id_of
 
 _LONGEST = 80
 
@@ -31,6 +32,15 @@ async def title_of(events: list[Event]) -> str | None:
         elif first is None and message_id not in begun and not (event.turn_complete and not is_said(event)):
             begun.append(message_id)
     return None if first is None else _line(" ".join(_texts(first)))
+
+
+async def has_title(events: list[Event]) -> bool:
+    """Whether the user has said anything. The newest words tell, however long the chat is."""
+    async with aclosing(kept_backwards(events, LoopShare())) as kept:
+        async for event in kept:
+            if event.author == "user" and _says_something(event):
+                return True
+    return False
 
 
 def _says_something(event: Event) -> bool:
