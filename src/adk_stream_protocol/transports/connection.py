@@ -10,7 +10,7 @@ import asyncio
 from collections import deque
 from collections.abc import Callable, Iterator
 from functools import lru_cache, partial
-from typing import Any
+from typing import Any, cast
 
 _MAX_OBJECTS = 200  # each middleware has a handful
 _NOTICE_S = 0.1
@@ -25,7 +25,7 @@ def find_transport(*channels: Callable[..., Any]) -> asyncio.Transport | None:
         if id(found) in seen:
             continue
         seen.add(id(found))
-        if _is_of_uvicorn(type(found)):
+        if _is_of_uvicorn(cast(type[Any], type(found))):
             transport = getattr(found, "transport", None)
             if transport is not None:
                 return transport
@@ -34,8 +34,8 @@ def find_transport(*channels: Callable[..., Any]) -> asyncio.Transport | None:
 
 
 @lru_cache
-def _is_of_uvicorn(found: type[Any]) -> bool:
-    return any(base.__module__.startswith("uvicorn.") for base in found.__mro__)
+def _is_of_uvicorn(kind: type[Any]) -> bool:
+    return any(base.__module__.startswith("uvicorn.") for base in kind.__mro__)
 
 
 def _objects_behind(found: Any) -> Iterator[Any]:
