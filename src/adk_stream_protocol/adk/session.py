@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypedDict
 from urllib.parse import quote
@@ -75,25 +75,21 @@ def user_message_id_of(event: Event) -> str | None:
 
 async def kept_events(events: list[Event], share: LoopShare) -> list[Event]:
     """The events without those that a rewind removed."""
-    return [event async for event in kept_backwards(events, share)][::-1]
-
-
-async def kept_backwards(events: list[Event], share: LoopShare) -> AsyncGenerator[Event]:
-    """The same, newest first. Whoever stops early has not paid for the rest."""
     first_of_invocation: dict[str, int] = {}
+    for place, event in enumerate(events):
+        await share.give_way()
+        first_of_invocation.setdefault(event.invocation_id, place)
+    kept: list[Event] = []
     place = len(events) - 1
     while place >= 0:
         await share.give_way()
         target = events[place].actions.rewind_before_invocation_id
-        if target and not first_of_invocation:
-            for earlier, event in enumerate(events):
-                await share.give_way()
-                first_of_invocation.setdefault(event.invocation_id, earlier)
         if target:
             place = min(place, first_of_invocation.get(target, place))
         else:
-            yield events[place]
+            kept.append(events[place])
         place -= 1
+    return kept[::-1]
 
 
 async def find_event(events: Sequence[Event], is_meant: Callable[[Event], bool]) -> Event | None:

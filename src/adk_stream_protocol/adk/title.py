@@ -1,13 +1,12 @@
 """The title of a chat in a list: the user's first words, in one line."""
 
 from collections.abc import Iterator
-from contextlib import aclosing
 
 from google.adk.events import Event
 
 from ..loop_share import LoopShare
 from .event_parts import is_said
-from .session import kept_backwards, kept_events, message_id_of
+from .session import kept_events, message_id_of
 
 _LONGEST = 80
 
@@ -35,11 +34,15 @@ async def title_of(events: list[Event]) -> str | None:
 
 
 async def has_title(events: list[Event]) -> bool:
-    """Whether the user has said anything. The newest words tell, however long the chat is."""
-    async with aclosing(kept_backwards(events, LoopShare())) as kept:
-        async for event in kept:
-            if event.author == "user" and _says_something(event):
-                return True
+    """Whether the user has said anything. The newest words tell, however long the chat is, unless a rewind comes first:
+    they may be among what it removed."""
+    share = LoopShare()
+    for event in reversed(events):
+        await share.give_way()
+        if event.actions.rewind_before_invocation_id:
+            return await title_of(events) is not None
+        if event.author == "user" and _says_something(event):
+            return True
     return False
 
 
