@@ -11,12 +11,14 @@ from contextlib import AbstractAsyncContextManager, aclosing, asynccontextmanage
 from dataclasses import dataclass, field
 from itertools import count
 
+import orjson
 import pydantic_core
 from ag_ui.core import RunAgentInput
 from ag_ui.encoder import EventEncoder
 from ag_ui_adk import ADKAgent, add_adk_fastapi_endpoint
 from asgi_call import post
-from fastapi import FastAPI
+from fastapi import FastAPI, Request
+from fastapi.responses import StreamingResponse
 from google.adk.agents import LlmAgent
 from google.adk.agents.run_config import RunConfig, StreamingMode
 from google.adk.cli.api_server import _redact_credential_secrets, public_event
@@ -25,7 +27,7 @@ from google.adk.runners import Runner
 from google.adk.sessions import InMemorySessionService
 from google.genai import types
 from scripted_model import AGENT_NAME, FIRST_DELTA
-from sse_text import TextOfFrame, adk_event_text, ag_ui_text, text_of_stream
+from sse_text import TextOfFrame, adk_event_text, ag_ui_text, ai_sdk_text, text_of_stream
 
 USER_ID = "bench"
 PROMPT = "go"
@@ -133,6 +135,35 @@ async def run_sse(agent: LlmAgent) -> AsyncIterator[ServedTurn]:
 
     async with aclosing(BareRuns(agent)) as runs:
         yield ServedTurn(run, text_read_by(adk_event_text))
+
+
+@asynccontextmanager
+async def least_server(agent: LlmAgent) -> AsyncIterator[ServedTurn]:
+    """The floor of any server on FastAPI: bare ADK behind one route that reads JSON and streams each word as it comes.
+
+    It knows no user, limits nothing, and loses the answer with its reader. What a server of chats costs at least is
+    this, and not bare ADK, which knows no HTTP.
+    """
+    app = FastAPI()
+
+    async def turn(request: Request) -> StreamingResponse:
+        chat_id = orjson.loads(await request.body())["id"]
+        return StreamingResponse(frames(chat_id), media_type="text/event-stream")
+
+    async def frames(chat_id: str) -> AsyncIterator[bytes]:
+        async with aclosing(runs.events_of_turn(chat_id)) as events:
+            async for event in events:
+                if event.partial:
+                    delta = {"type": "text-delta", "id": "0", "delta": event.content.parts[0].text}
+                    yield b"data: " + orjson.dumps(delta) + b"\n\n"
+
+    app.add_api_route("/api/chat", turn, methods=["POST"], response_class=StreamingResponse)
+
+    async def run(chat_id: str, output: Output) -> None:
+        await post(app, "/api/chat", orjson.dumps({"id": chat_id}), output.write)
+
+    async with aclosing(BareRuns(agent)) as runs:
+        yield ServedTurn(run, text_read_by(ai_sdk_text))
 
 
 @asynccontextmanager

@@ -8,7 +8,7 @@ import orjson
 import ours
 from ag_ui.encoder import EventEncoder
 from ag_ui_adk.event_translator import EventTranslator
-from cases import BareRuns, Case, ServedTurn, ag_ui_adapter, ag_ui_endpoint, raw, run_sse, run_sse_frame
+from cases import BareRuns, Case, ServedTurn, ag_ui_adapter, ag_ui_endpoint, least_server, raw, run_sse, run_sse_frame
 from google.adk.events import Event
 from measure import Samples, new_chat_id, paired_rounds, turn_cost
 from report import Table
@@ -31,6 +31,7 @@ def turn_cases() -> dict[str, Case]:
     return {
         "raw": raw,
         "run_sse": run_sse,
+        "least server": least_server,
         "ag-ui-adk adapter": ag_ui_adapter,
         "ag-ui-adk endpoint": ag_ui_endpoint,
         "ours, all through ADK": ours.ours_through_adk,

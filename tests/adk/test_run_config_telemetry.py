@@ -10,7 +10,7 @@ import pytest
 from google.adk.agents.run_config import RunConfig
 from google.adk.telemetry.context import TelemetryConfig
 
-from adk_stream_protocol.adk.run_config import effective_run_config
+from adk_stream_protocol.adk.run_config import effective_run_config, leave_out_telemetry
 
 PROBE = Path(__file__).parent.parent / "support" / "telemetry_probe.py"
 
@@ -43,3 +43,21 @@ def test_spans_logs_and_metrics_are_the_same_in_every_environment(environment: d
 def test_telemetry_of_the_users_own_is_left_alone() -> None:
     own = TelemetryConfig(genai_semconv_stability_opt_in="stable")
     assert effective_run_config(RunConfig(telemetry=own), {}, {}).telemetry is own
+
+
+def test_telemetry_of_the_users_own_stays_where_nobody_traces() -> None:
+    own = TelemetryConfig(genai_semconv_stability_opt_in="stable")
+    config = effective_run_config(RunConfig(telemetry=own), {}, {})
+    leave_out_telemetry(config)
+    assert config.telemetry is own
+
+
+def test_the_environment_is_read_once_a_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    config = effective_run_config(None, {}, {})
+    resolved = config.telemetry
+    leave_out_telemetry(effective_run_config(None, {}, {}))  # what is left out is made once
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "environ", None)
+        leave_out_telemetry(config)
+    assert config.telemetry is not None
+    assert config.telemetry is not resolved

@@ -44,6 +44,15 @@ def test_there_is_nothing_beyond_the_end(count: int, beyond: int) -> None:
         packed(count, 7)[count + beyond]
 
 
+@pytest.mark.parametrize("size", [2**16 - 1, 2**16, 2**16 + 1, 2**20])
+def test_blocks_may_be_of_any_size(size: int) -> None:
+    """A block is of 64 chunks, and what they have in common is not counted."""
+    chunks = [b"a" * (size - 63), *(b"%c" % (48 + number) for number in range(63)), *[b"z"] * 16]
+    packed = PackedChunks()
+    packed.extend(chunks)
+    assert list(packed) == chunks
+
+
 @given(st.lists(st.binary(max_size=6), min_size=100, max_size=200), st.binary(max_size=6))
 def test_whatever_chunks_have_in_common_they_come_out_as_they_went_in(chunks: list[bytes], prefix: bytes) -> None:
     chunks = [prefix + chunk for chunk in chunks]

@@ -20,8 +20,13 @@ from starlette.middleware.cors import CORSMiddleware
 from starlette.middleware.gzip import GZipMiddleware
 
 from adk_stream_protocol import ChatBridge, Limits
+from adk_stream_protocol.chat.closed_logs import failed_log
+from adk_stream_protocol.chunk_log import Reading
+from adk_stream_protocol.protocol import sse
 from adk_stream_protocol.testing import ScriptedModel
+from adk_stream_protocol.transports import connection
 from adk_stream_protocol.transports.connection import find_transport
+from adk_stream_protocol.transports.event_stream import EventStreamResponse
 from support.apps import app_of, user_of
 from support.live_server import serving
 from support.raw_sockets import (
@@ -205,3 +210,26 @@ def test_nothing_is_found_behind_servers_that_are_not_known() -> None:
     server = Server()
     for channel in (server.send, closed_over, print, len):
         assert find_transport(channel) is None
+
+
+async def test_a_stream_looks_for_its_connection_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    looks: list[Any] = []
+    monkeypatch.setattr(connection, "find_transport", lambda *channels: looks.append(channels))
+    sent: list[Any] = []
+
+    async def receive() -> Any:
+        await asyncio.Event().wait()
+
+    async def send(message: Any) -> None:
+        sent.append(message)
+
+    await EventStreamResponse(Reading(failed_log("m", "no")), LIMITS)({"type": "http"}, receive, send)
+    assert sent[-1]["more_body"] is False
+    assert looks == [(receive, send)]
+
+
+async def test_headers_that_are_added_to_one_stream_are_not_in_the_next() -> None:
+    reading = Reading(failed_log("m", "no"))
+    first = EventStreamResponse(reading, LIMITS)
+    first.headers["vary"] = "Origin"
+    assert dict(EventStreamResponse(reading, LIMITS).headers) == sse.HEADERS

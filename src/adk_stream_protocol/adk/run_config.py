@@ -44,6 +44,10 @@ def _merged(config: RunConfig, updates: dict[str, Any], metadata: dict[str, Any]
     return config.model_copy(update=updates)
 
 
+class _Resolved(TelemetryConfig):
+    """With the answers in place. The environment gave them, and not the user's configuration."""
+
+
 def resolved_telemetry() -> TelemetryConfig:
     """What ADK would read from the environment for every delta, read once. Spans and logs stay the same."""
     return _resolved(*map(os.environ.get, _READ_BY_ADK))
@@ -53,7 +57,7 @@ def leave_out_telemetry(config: RunConfig) -> None:
     """For a run that nobody traces. ADK would still bring the whole conversation into the form of its newest records,
     for each model call, and give them to nobody. The older form takes a third of the time. Telemetry of the user's own
     is left alone."""
-    if config.telemetry is resolved_telemetry():
+    if isinstance(config.telemetry, _Resolved):
         config.telemetry = _unheard()
 
 
@@ -94,7 +98,7 @@ def _with_answers(config: TelemetryConfig) -> TelemetryConfig:
     """The same, with the answers in place. ADK asks for a dozen of them for each delta, and works each out of private
     attributes of a Pydantic model: a tenth of a delta's time."""
     answers = {name: property(_always(getattr(config, name))) for name in _QUESTIONS}
-    answering = new_class("TelemetryConfig", (TelemetryConfig,), exec_body=lambda body: body.update(answers))
+    answering = new_class("TelemetryConfig", (_Resolved,), exec_body=lambda body: body.update(answers))
     return answering(**config.model_dump())
 
 

@@ -33,6 +33,19 @@ async def title_of(events: list[Event]) -> str | None:
     return None if first is None else _line(" ".join(_texts(first)))
 
 
+async def has_title(events: list[Event]) -> bool:
+    """Whether the user has said anything. The newest words tell, however long the chat is, unless a rewind comes first:
+    they may be among what it removed."""
+    share = LoopShare()
+    for event in reversed(events):
+        await share.give_way()
+        if event.actions.rewind_before_invocation_id:
+            return await title_of(events) is not None
+        if event.author == "user" and _says_something(event):
+            return True
+    return False
+
+
 def _says_something(event: Event) -> bool:
     if event.input_transcription is not None and event.input_transcription.text:
         return True

@@ -6,6 +6,7 @@ from itertools import accumulate
 from typing import NamedTuple, overload
 
 _BLOCK = 64  # chunks
+_SHORT = 2**16  # bytes: places in such a block take two bytes each, and nearly all blocks are such
 _KEPT = 16  # the newest ones, which readers are about to take, stay as they are
 
 
@@ -21,7 +22,8 @@ def _pack(chunks: list[bytes]) -> _Block:
     first, last = min(chunks), max(chunks)  # what these two have in common, all have
     common = next((at for at, byte in enumerate(first) if byte != last[at]), len(first))
     rests = [chunk[common:] for chunk in chunks]
-    return _Block(first[:common], b"".join(rests), array("I", accumulate(map(len, rests), initial=0)))
+    starts = list(accumulate(map(len, rests), initial=0))
+    return _Block(first[:common], b"".join(rests), array("H" if starts[-1] < _SHORT else "I", starts))
 
 
 class PackedChunks(Sequence[bytes]):

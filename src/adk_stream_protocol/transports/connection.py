@@ -9,8 +9,8 @@ servers nothing is found, and nothing is done.
 import asyncio
 from collections import deque
 from collections.abc import Callable, Iterator
-from functools import partial
-from typing import Any
+from functools import lru_cache, partial
+from typing import Any, cast
 
 _MAX_OBJECTS = 200  # each middleware has a handful
 _NOTICE_S = 0.1
@@ -25,12 +25,17 @@ def find_transport(*channels: Callable[..., Any]) -> asyncio.Transport | None:
         if id(found) in seen:
             continue
         seen.add(id(found))
-        if any(base.__module__.startswith("uvicorn.") for base in type(found).__mro__):
+        if _is_of_uvicorn(cast(type[Any], type(found))):
             transport = getattr(found, "transport", None)
             if transport is not None:
                 return transport
         to_visit += _objects_behind(found)
     return None
+
+
+@lru_cache
+def _is_of_uvicorn(kind: type[Any]) -> bool:
+    return any(base.__module__.startswith("uvicorn.") for base in kind.__mro__)
 
 
 def _objects_behind(found: Any) -> Iterator[Any]:
@@ -81,12 +86,15 @@ class Backlog:
         self._left, self.added = left, 0
         return now - self._taken_at
 
+    def drop_when_stuck(self, within_s: float) -> None:
+        """After the last `send`: abort the connection if the client reads nothing of the buffer for `within_s`."""
+        if self._transport is not None:
+            _abort_if_stuck(self._transport, within_s, None)
+
 
 def drop_when_stuck(within_s: float, *channels: Callable[..., Any]) -> None:
-    """After the last `send`: abort the connection if the client reads nothing of the buffer for `within_s`."""
-    transport = find_transport(*channels)
-    if transport is not None:
-        _abort_if_stuck(transport, within_s, None)
+    """As `Backlog.drop_when_stuck`, where nobody has watched the buffer."""
+    Backlog(*channels).drop_when_stuck(within_s)
 
 
 def _abort_if_stuck(transport: asyncio.Transport, within_s: float, before: int | None) -> None:

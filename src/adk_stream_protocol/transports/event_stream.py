@@ -13,6 +13,8 @@ from ..limits import Limits
 from ..protocol import sse
 from .connection import Backlog, drop, drop_when_stuck
 
+_HEADERS = [(name.encode(), value.encode()) for name, value in sse.HEADERS.items()]
+
 
 class EventStreamResponse(Response):
     """Reads a log to its end. When the client disconnects, only the reading ends, not the run."""
@@ -22,7 +24,7 @@ class EventStreamResponse(Response):
         # Not Response.__init__: it would announce a content length.
         self.status_code = 200
         self.background = None
-        self.init_headers(sse.HEADERS)
+        self.raw_headers = list(_HEADERS)
         self._opened = opened
         self._limits = limits
         self._cursor = cursor
@@ -46,7 +48,7 @@ class EventStreamResponse(Response):
                 watched = reading.log
                 watched.watch(waker)
             await self._send_all(reading, send, waker, gone, timer)
-            drop_when_stuck(self._limits.send_timeout_s, receive, send)
+            backlog.drop_when_stuck(self._limits.send_timeout_s)
         except OSError:
             pass  # the connection broke; the run goes on
         except asyncio.CancelledError:

@@ -63,12 +63,15 @@ async def respond_or_refuse(surface: Surface, request: Request, work: Awaitable[
         logger.error("request failed: %s", type(error).__qualname__)
         logger.debug("details", exc_info=error)
         response = refusal(BridgeError())
-    response.headers.setdefault("cache-control", NO_STORE)  # chats are private, and they change
     cors = surface.access.cors_headers(request.headers)
     if (vary := cors.pop("vary", None)) is not None:
         response.headers.add_vary_header(vary)
-    response.headers.update(cors)
-    return response if isinstance(response, EventStreamResponse) else BoundedResponse(response, surface.limits)
+    if cors:
+        response.headers.update(cors)
+    if isinstance(response, EventStreamResponse):
+        return response
+    response.headers.setdefault("cache-control", NO_STORE)  # chats are private, and they change
+    return BoundedResponse(response, surface.limits)
 
 
 def refusal(error: BridgeError) -> Response:

@@ -27,7 +27,7 @@ from ..run import STOP_GRACE_S as _STOP_GRACE_S
 from ..run_config import leave_out_telemetry
 from ..run_end import append_if_leased, log_failure, unfinished_events
 from ..session import find_repeated
-from ..title import title_of
+from ..title import has_title
 from ..translate.translator import Translator
 from .direct_text import DirectText, current_direct_text
 from .inner_waits import InnerWaits
@@ -103,7 +103,7 @@ class RequestRun:
         if repeated is not None and not self.is_accepted.done():
             raise SaidBefore(repeated[0], is_same=repeated[1])
         sees_all = self._request.run_config.get_session_config is None
-        if sees_all and not self._request.answered and await title_of(session.events) is None:
+        if sees_all and not self._request.answered and not await has_title(session.events):
             self.leased.begun = session
         self._accept()
 
