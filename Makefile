@@ -116,6 +116,7 @@ bench: .bench-venv/.ready
 	@$(BIN)/python benchmarks/long_chat.py
 	@$(BIN)/python benchmarks/chat_length.py
 	@$(BIN)/python benchmarks/live_audio.py
+	@$(BIN)/python benchmarks/live_text.py
 	@$(BIN)/python benchmarks/chat_list.py
 	@$(BIN)/python benchmarks/neighbours.py
 
