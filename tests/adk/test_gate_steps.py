@@ -61,7 +61,9 @@ async def test_a_live_call_that_is_approved_begins_when_the_store_is_back(
     call = await gate.approved()
     gate.leased.observer = gate.leased.live_observer = any_observer()
     gate.store.failures = [error, error]
+    began = asyncio.get_running_loop().time()
     assert await take_up(call, PAY, Context()) is None  # pyright: ignore[reportArgumentType]
+    assert asyncio.get_running_loop().time() - began == pytest.approx(0.25)
     assert ((await gate.stored()).state, call.is_started) == (State.STARTED, True)
     assert logged(caplog) == [f"call 1 is approved, and cannot begin: {type(error).__name__}"] * 2
     assert gate.leased.not_run == set()

@@ -87,16 +87,16 @@ async def test_what_was_recorded_and_never_asked_is_denied() -> None:
 
 
 @pytest.mark.parametrize(
-    ("left", "state", "said"),
+    ("left", "state", "reason", "result"),
     [
-        (record(), State.DENIED, "the run ended before anybody was asked"),
-        (approved(), State.FAILED, STORE_DOWN),
-        (paid(), State.DONE, None),
+        (record(), State.DENIED, "the run ended before anybody was asked", None),
+        (approved(), State.FAILED, None, {"response": {"error": STORE_DOWN}, "state": {}}),
+        (paid(), State.DONE, None, paid().result),
     ],
     ids=["pending", "approved", "done"],
 )
 async def test_what_was_told_as_not_run_is_recorded_so_when_the_lease_is_given_back(
-    left: CallRecord, state: State, said: str | None
+    left: CallRecord, state: State, reason: str | None, result: Any
 ) -> None:
     store = Store()
     await store.add(record("2"))
@@ -107,8 +107,7 @@ async def test_what_was_told_as_not_run_is_recorded_so_when_the_lease_is_given_b
     await here.end(leased)
     other, found = (await store.read(CHAT)).records
     assert (found.state, leased.records[KEY].state, other.state) == (state, state, State.PENDING)
-    if said is not None:
-        assert said_of(found) == said
+    assert (found.reason, found.result) == (reason, result)
     assert CHAT not in here
 
 

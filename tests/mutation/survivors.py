@@ -106,7 +106,7 @@ EQUIVALENT: dict[str, dict[str, str]] = {
     "gated_call": {
         "module: TypeVar(\"_T\") -> ('_T')": _FOR_THE_TYPE_CHECKER_ALONE,
         "GatedCall: eq=False -> **{}": _NOT_COMPARED,
-        "GatedCall: False -> (True) (3)": _NOT_COMPARED,
+        "GatedCall: False -> (True) (4)": _NOT_COMPARED,
         "GatedCall: kw_only=True -> **{}": _NAMED_BY_ALL,
         "GatedCall: True -> (False)": _NAMED_BY_ALL,
         "GatedCall._read_again: None -> ('mutant')": _NOT_USED,
@@ -187,6 +187,7 @@ EQUIVALENT: dict[str, dict[str, str]] = {
             "The table gives up calls of the server's alone."
         ),
         "LeasedCalls._give_up: None -> ('mutant')": _NO_SUCH_TOKEN,
+        "LeasedCalls.end_not_run: None -> ('mutant')": _NO_SUCH_TOKEN,
     },
     "gate": {
         "ApprovalGate.after_model_callback: not any(part.function_call for part in parts or ()) -> False": (

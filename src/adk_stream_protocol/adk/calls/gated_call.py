@@ -269,14 +269,13 @@ class GatedCall:
     async def _taken_elsewhere(self) -> dict[str, Any]:
         """Another run has the lease or the call. If it has started the call, the outcome is unknown here."""
         found = await self._read_again()
-        if found is None:
-            return {"error": _ELSEWHERE}
-        if found.state is State.STARTED and self._may_have_begun and found.lease_token == self.leased.lease.token:
-            await self.lose()  # by ourselves, it seems: nobody else would record an end
-            found = self.record or found
-        if found.is_final:
+        if found is not None and found.is_final:
             return ended_response(found)
-        return {"error": OUTCOME_UNKNOWN if found.state is State.STARTED else _ELSEWHERE}
+        if found is None or found.state is not State.STARTED:
+            return {"error": _ELSEWHERE}
+        if self._may_have_begun and found.lease_token == self.leased.lease.token:
+            await self.lose()  # by ourselves, it seems: nobody else would record an end
+        return {"error": OUTCOME_UNKNOWN}
 
     async def _read_again(self) -> CallRecord | None:
         found = (await self.store.read(self.leased.key, self.key)).find(self.key)
