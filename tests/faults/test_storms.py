@@ -44,7 +44,8 @@ def in_database(database: Callable[[], AbstractContextManager[str]]) -> Place:
     async def place() -> AsyncGenerator[NewStorm]:
         with database() as url:
             store = open_store(url)
-            async with DatabaseSessionService(url) as sessions:
+            # By default 5 s. On a busy machine ADK's sessions would fail, and the storms would tell of nothing else.
+            async with DatabaseSessionService(url, connect_args={"timeout": 60}) as sessions:
                 yield lambda seed: Storm(f"c{seed}", seed, store, sessions)
                 await store.aclose()
 
