@@ -99,8 +99,8 @@ lint: setup
 # The promised figures in full size; `make test` runs them at a tenth. Then every small mistake in the safety core.
 faults: setup
 	@$(RUN) FULL_SIZE=1 $(BIN)/python -m pytest -q -m figures
-	@$(RUN) DIRECT_TEXT=off $(BIN)/python -m pytest -q tests/conformance tests/adk --deselect tests/adk/test_direct_agents.py \
-		-k "not go_past_adk and not first_piece and not begins_in_adk"
+	@$(RUN) DIRECT_TEXT=off $(BIN)/python -m pytest -q tests/conformance tests/adk tests/live \
+		--deselect tests/adk/test_direct_agents.py -k "not go_past_adk and not first_piece and not begins_in_adk and not first_word"
 	@$(MAKE) --no-print-directory test-next
 	@$(RUN) $(BIN)/python tests/mutation/mutate.py approvals states call_keys chains digest call_ids seals
 

@@ -9,7 +9,7 @@ TESTED_ELSEWHERE = {
     # only types, without anything that could be wrong
     "adk/calls/live_observer": "live/test_live_gate",
     "adk/live_listener": "live/test_live_turns",
-    "adk/model_ways": "adk/test_direct_agents",
+    "adk/words/model_ways": "adk/test_direct_agents",
     "adk/request/run_request": "adk/test_request_run",
     "chat/caller": "transports/test_http",
     "testing/received": "testing/test_live_session",

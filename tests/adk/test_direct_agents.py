@@ -24,7 +24,7 @@ from opentelemetry.sdk.trace import TracerProvider
 
 from adk.direct_runs import ALL, WORDS, alone, named, pieces_through_adk, through_adk
 from adk_stream_protocol.adk import runner as runner_module
-from adk_stream_protocol.adk.request import direct_agents
+from adk_stream_protocol.adk.words import direct_agents
 from support import releases
 from support.conversations import conversation
 

@@ -13,7 +13,7 @@ from google.genai import types
 from adk.agent_runs import called, model_says
 from adk.direct_runs import ALL, WORDS, look, piece, pieces_through_adk, read, read_turn, through_adk, whole
 from adk.test_direct_text_generated import any_script
-from adk_stream_protocol.adk.request.merged_text import merged
+from adk_stream_protocol.adk.words.merged_text import merged
 from adk_stream_protocol.testing import ScriptedModel, text
 from support.apps import figure
 from support.conversations import conversation

@@ -47,7 +47,7 @@ class Observed:
 
 
 def watch_of(observed: Observed) -> ModelWatch:
-    return ModelWatch(Limits(), observed, TalkingOn(None), ModelCallIds(CallIds(())))
+    return ModelWatch(Limits(), observed, TalkingOn(None), ModelCallIds(CallIds(())), lambda found: found)
 
 
 async def waits(session: LiveSession) -> None:

@@ -263,7 +263,7 @@ async def test_a_browser_tool_whose_approval_cannot_be_decided_fails_and_the_ses
 def test_a_model_that_was_told_that_a_call_waits_owes_no_answer_for_that() -> None:
     """It was counted as a result otherwise: a lost connection would be told as a lost answer."""
     talking_on = TalkingOn("continue")
-    watch = ModelWatch(Limits(), cast(Any, None), talking_on, ModelCallIds(CallIds(())))
+    watch = ModelWatch(Limits(), cast(Any, None), talking_on, ModelCallIds(CallIds(())), lambda found: found)
     made = types.Part(function_call=types.FunctionCall(id="1", name="pay", args={}))
     event = Event(author="helper", content=types.Content(role="model", parts=[made]))
     watch.sent(talking_on.pending_answer(CallKey("i1", "1"), event))

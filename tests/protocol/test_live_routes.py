@@ -204,7 +204,7 @@ def test_a_model_is_not_idle_before_the_end_of_its_turn(turn: Turn) -> None:
 
 
 def test_a_model_that_has_said_nothing_yet_has_no_voice_that_goes_on() -> None:
-    assert Talk().voice_goes_on is False
+    assert Talk().goes_on is False
 
 
 def test_the_voice_after_an_answered_call_begins_something() -> None:
@@ -212,9 +212,9 @@ def test_the_voice_after_an_answered_call_begins_something() -> None:
     message = at.answers("A", PAY)
     at.resume(message)
     assert (at.current, at.last, message.phase) == (message, message, Phase.OPEN)
-    assert at.voice_goes_on is False
+    assert at.goes_on is False
     at.says()
-    assert at.voice_goes_on is True
+    assert at.goes_on is True
 
 
 def test_of_the_messages_that_have_ended_the_newest_is_kept_and_so_are_those_that_something_comes_of() -> None:

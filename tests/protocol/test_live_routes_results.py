@@ -169,9 +169,9 @@ def test_words_after_a_result_that_the_model_said_nothing_about_may_answer_what_
     assert at.hears() is said
 
 
-def test_the_voice_goes_on_once_the_model_has_begun_to_speak_of_a_late_result() -> None:
+def test_the_goes_on_once_the_model_has_begun_to_speak_of_a_late_result() -> None:
     at, _ = talked_on()
     at.gets(PAY)
-    assert at.voice_goes_on is False
+    assert at.goes_on is False
     at.says().move(Phase.OPEN)
-    assert at.voice_goes_on is True
+    assert at.goes_on is True

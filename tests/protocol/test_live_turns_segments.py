@@ -127,17 +127,17 @@ def speaking(**about: Any) -> tuple[Segments, Message]:
 )
 def test_voice_that_begins_or_ends_something_does_not_just_go_on(about: dict[str, Any]) -> None:
     at, _ = speaking()
-    assert at.routes.voice_goes_on is True
+    assert at.routes.goes_on is True
     for name, value in about.items():
         setattr(at.routes, name, value)
-    assert at.routes.voice_goes_on is False
+    assert at.routes.goes_on is False
 
 
 @pytest.mark.parametrize("phase", [phase for phase in Phase if phase is not Phase.OPEN])
 def test_voice_of_a_message_that_is_not_open_does_not_just_go_on(phase: Phase) -> None:
     at, message = speaking()
     message.phase = phase
-    assert at.routes.voice_goes_on is False
+    assert at.routes.goes_on is False
 
 
 def test_voice_that_goes_on_is_played_in_its_message_and_nothing_is_decided() -> None:
@@ -186,6 +186,54 @@ def test_voice_of_a_session_that_is_over_is_not_played() -> None:
     at, _ = speaking()
     at.phase = SessionPhase.CLOSED
     assert at.voice_emitted("voice") is None
+
+
+# -- text past ADK ----------------------------------------------------------------------------------------------------
+
+
+def writing(**about: Any) -> tuple[Segments, Message]:
+    """The model is in the middle of a text, and all of its events have come out."""
+    at, message = speaking(**about)
+    at._places.clear()
+    return at, message
+
+
+def test_more_of_a_text_goes_into_its_message_and_nothing_is_decided() -> None:
+    at, message = writing(timer=timer(1))
+    assert at.more_said() == "A"
+    assert (message.timer, at.decided(), at._places) == (None, [], {})
+
+
+def test_no_text_overtakes_an_event_that_has_not_come_out() -> None:
+    at, message = speaking(timer=timer(1))
+    assert at.more_said() is None
+    assert message.timer == timer(1)
+
+
+@pytest.mark.parametrize("phase", [SessionPhase.LOST, SessionPhase.CLOSED])
+def test_a_session_that_is_over_or_lost_gets_no_more_text(phase: SessionPhase) -> None:
+    at, _ = writing()
+    at.phase = phase
+    assert at.more_said() is None
+
+
+def test_text_that_begins_something_does_not_just_go_on() -> None:
+    at, _ = writing()
+    at.routes._is_saying = False
+    assert at.more_said() is None
+
+
+def test_text_that_nobody_wants_or_that_stands_beside_a_call_does_not_just_go_on() -> None:
+    at, message = writing()
+    message.unwanted = Unwanted.INTERRUPTED
+    assert at.more_said() is None
+    at, message = writing()
+    at.call(message)
+    assert at.more_said() is None
+
+
+def test_a_model_that_is_in_no_message_has_no_text_that_goes_on() -> None:
+    assert Segments().more_said() is None
 
 
 def test_what_takes_the_short_cut_counts_as_something_said() -> None:

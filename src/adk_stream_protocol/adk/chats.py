@@ -11,8 +11,8 @@ from ..protocol.call_record import ChatKey
 from ..protocol.turn import is_chat_id
 from .calls.client_tools import browser_tools_of
 from .control_flow import control_flow_by_author
-from .model_ways import ModelWays
 from .session import Chat
+from .words.model_ways import ModelWays
 
 
 class Chats:

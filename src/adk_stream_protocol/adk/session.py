@@ -17,7 +17,7 @@ from ..loop_share import LoopShare
 from ..protocol.call_record import ChatKey
 from ..protocol.messages import ApprovalStyle
 from .event_parts import METADATA_KEY, ArtifactFile, ControlFlow
-from .model_ways import ModelWays
+from .words.model_ways import ModelWays
 
 logger = logging.getLogger(__name__)
 
@@ -145,7 +145,7 @@ class Chat:
     browser_tools: frozenset[str] = frozenset()
     """The names of tools that certainly run in the browser."""
     model_ways: Callable[[], ModelWays] = ModelWays
-    """Which way the words of its models go, in a run that begins now: see `request/direct_agents.py`."""
+    """Which way the words of its models go, in a run that begins now: see `words/direct_agents.py`."""
     not_found: list[str] = field(default_factory=list[str], compare=False)
     """The artifacts whose media type was looked up in vain."""
 

@@ -1,7 +1,6 @@
 """ChatService: everything that can be asked about a chat. The transports and the front door call nothing else."""
 
 import asyncio
-import logging
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -13,8 +12,8 @@ from ..adk.calls.gate import ApprovalGate
 from ..adk.calls.policy import ApprovalPolicy
 from ..adk.chats import Chats
 from ..adk.live_listener import LiveListener
-from ..adk.request.direct_agents import find_ways
 from ..adk.session import Chat
+from ..adk.words.direct_agents import find_ways
 from ..chunk_log import ChunkLog, Reading
 from ..errors import MalformedRequest, NotFound, Restarting, RunActive, RunElsewhere
 from ..limits import Limits
@@ -52,8 +51,6 @@ _START_S = 5  # how long a stop waits for a run that is about to start
 _DECIDED = (State.APPROVED, State.DENIED, State.EXPIRED)
 
 Close = Callable[[], Awaitable[None]]
-
-logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -149,8 +149,8 @@ class Routes:
     # -- events -------------------------------------------------------------------------------------------------------
 
     @property
-    def voice_goes_on(self) -> bool:
-        """Whether more voice of the model changes nothing here."""
+    def goes_on(self) -> bool:
+        """Whether more of the same from the model, voice or text, changes nothing here."""
         message = self.current
         is_open = message is not None and message is self.last and message.phase is Phase.OPEN
         return is_open and self._is_saying and not self._speaks_of_result and self.turn is Turn.PLAIN

@@ -67,14 +67,15 @@ class LiveSegments:
         call = self.routes.calls.get(key)
         return call is not None and call.phase is CallPhase.ORPHANED
 
-    # -- voice --------------------------------------------------------------------------------------------------------
+    # -- more of the same ---------------------------------------------------------------------------------------------
 
-    # It comes fifty times a second, and hardly ever changes anything. So there is a short cut: for an event of voice
-    # alone that goes on with what the model says, the facts `Came` and `Emitted` are not reported.
+    # Voice comes fifty times a second, and hardly ever changes anything. So there is a short cut: for an event of voice
+    # alone that goes on with what the model says, the facts `Came` and `Emitted` are not reported. Nor are they for
+    # words that do not go through ADK.
 
     def voice_came(self, event_id: str) -> bool:
         """Whether `Came` would decide nothing but the place of this event. Then it has that."""
-        if not self.routes.voice_goes_on:
+        if not self.routes.goes_on:
             return False
         self._places[event_id] = Place(_VOICE, self.routes.current)
         return True
@@ -83,13 +84,24 @@ class LiveSegments:
         """The message in which this voice is to be played, if `Emitted` would decide nothing else."""
         place = self._places.get(event_id)
         message = place.message if place is not None and place.event is _VOICE else None
-        if message is None or message.phase is not Phase.OPEN or message.unwanted is not None or message.calls:
-            return None
-        if message is not self.routes.current or self.phase is SessionPhase.CLOSED:
+        if message is None or self.phase is SessionPhase.CLOSED or not self._only_grows(message):
             return None
         del self._places[event_id]
         message.timer = None
         return message.name
+
+    def more_said(self) -> str | None:
+        """The message to which a piece of text belongs that goes on with the last one; None if the facts `Came` and
+        `Emitted` would decide anything else, or if there is an event in between."""
+        message = self.routes.current if self.routes.goes_on and not self._places else None
+        if message is None or self.phase is not SessionPhase.OPEN or not self._only_grows(message):
+            return None
+        message.timer = None
+        return message.name
+
+    def _only_grows(self, message: Message) -> bool:
+        is_open = message is self.routes.current and message.phase is Phase.OPEN
+        return is_open and message.unwanted is None and not message.calls
 
     # -- effects ------------------------------------------------------------------------------------------------------
 

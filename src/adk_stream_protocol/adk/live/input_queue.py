@@ -32,7 +32,7 @@ class LiveInput(LiveRequestQueue):
         self._in_flight: tuple[LiveRequest, asyncio.Task[Any] | None] | None = None
         self._untaken_since: float | None = None
         self.dropped_audio_frames = 0
-        self.on_response: Callable[[], None] = lambda: None
+        self.on_response: Callable[[], object] = lambda: None
         """Called after each result of a tool."""
 
     # -- ADK's side ---------------------------------------------------------------------------------------------------

@@ -25,10 +25,10 @@ from ..calls.delivery import leave_calls_pending, refuse_call, stop_call
 from ..calls.gate import ApprovalGate
 from ..failures import ConsentNeeded, public_failure_text
 from ..live_listener import LiveListener
-from ..run import LEASE_LOST, RESTARTING, AnsweredCalls, RunContext
-from ..run import STOP_GRACE_S as _STOP_GRACE_S
+from ..run import LEASE_LOST, RESTARTING, STOP_GRACE_S, AnsweredCalls, RunContext
 from ..run_end import log_failure, unfinished_events
 from ..session import MessageIds
+from .direct_words import DirectWords
 from .input_queue import LiveInput
 from .live_message import LiveMessage, SessionEnd
 from .live_options import LiveOptions
@@ -49,7 +49,7 @@ class LiveRun:
     |---|---|
     | the chat | `leased`, `_context`, `_listeners`, `spoken_style` |
     | the agent | `_gate`, `_options`, `input`, `_models`, `_work`, `_invocation_id` |
-    | what is emitted | `_segments` |
+    | what is emitted | `_segments`, `_direct` |
     | its life | `_task`, `_watch`, `_ending`, `ended` |
     | the same for all live runs | `asked_by`, `answered` |
     """
@@ -77,19 +77,18 @@ class LiveRun:
         self._task: asyncio.Task[None] | None = None
         self._ending: asyncio.Task[None] | None = None
         self._invocation_id = ""
-        self._models = ModelWatch(context.limits, self, talking_on, ModelCallIds(context.leased.call_ids))
         self._watch = LiveWatch(context, self._segments, self.input, self._work.look_soon)
+        self._direct = DirectWords(context, self._segments, self._watch.heard)
+        call_ids = ModelCallIds(context.leased.call_ids)
+        self._models = ModelWatch(context.limits, self, talking_on, call_ids, self._direct.skim)
 
     # -- clients ------------------------------------------------------------------------------------------------------
 
     def start(self) -> None:
-        self.input.on_response = self._result_sent
+        self.input.on_response = lambda: self._segments.feed(facts.ResultSent())
         self._task = asyncio.create_task(self._drive(), name=f"adk-stream live {self._context.chat.chat_id}")
         self._watch.start(self._task)
         self.watch_listeners()
-
-    def _result_sent(self) -> None:
-        self._segments.feed(facts.ResultSent())
 
     def watch_listeners(self) -> None:
         """Somebody has come, or gone."""
@@ -173,9 +172,9 @@ class LiveRun:
         await self._segments.feed(facts.Stopped())
         self._segments.cancel_beside()
         self.input.close()
-        await asyncio.wait([self._task], timeout=_STOP_GRACE_S)
+        await asyncio.wait([self._task], timeout=STOP_GRACE_S)
         self._watch.cancel()
-        await asyncio.wait([self._task], timeout=_STOP_GRACE_S)
+        await asyncio.wait([self._task], timeout=STOP_GRACE_S)
         await self._end()  # a tool that listens to nobody is left alone
 
     async def stop_after_tools(self) -> None:
@@ -203,7 +202,7 @@ class LiveRun:
         self._segments.end = SessionEnd(ended_by, failure)
         self._watch.cancel()
         if self._task is not None:
-            await asyncio.wait([self._task], timeout=_STOP_GRACE_S)
+            await asyncio.wait([self._task], timeout=STOP_GRACE_S)
         await self._end()
 
     def log_of(self, message_id: str) -> ChunkLog | None:
@@ -267,11 +266,12 @@ class LiveRun:
         )
         async with aclosing(events):
             async for event in events:
-                self._invocation_id = event.invocation_id
                 self._watch.heard()
+                self._invocation_id = event.invocation_id
                 if event.error_code == CONSENT_NEEDED:
                     raise ConsentNeeded
                 await self._segments.take(event)
+                self._direct.came_out(event)
                 log = self.log
                 if log is not None and log.size_bytes > self._context.limits.max_log_bytes:
                     self._segments.end.by = "size"

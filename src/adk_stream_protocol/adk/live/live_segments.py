@@ -4,7 +4,6 @@ Nothing is decided here: see protocol/live_turns.py.
 """
 
 import asyncio
-import logging
 from collections.abc import Awaitable, Callable
 from collections.abc import Set as AbstractSet
 from contextlib import suppress
@@ -38,8 +37,6 @@ from .model_events import read_event, shown_calls
 from .refusals import Refusals
 from .talking_on import TalkingOn
 
-logger = logging.getLogger(__name__)
-
 _LOST_ANSWER = "The connection to the model was lost during this answer. Send your message again."
 _INTERRUPTION = Event(author="model", interrupted=True)
 _UNCAUSED = Cause()
@@ -52,7 +49,7 @@ class LiveSegments:
     | About | Attributes |
     |---|---|
     | the chat | `_context`, `writer`, `_input`, `_talking_on`, `session` |
-    | the table | `turns`, `_effects`, `_timers`, `_belongs` |
+    | the table | `turns`, `effect_queue`, `_timers`, `_belongs` |
     | messages | `messages`, `_new_message`, `_words`, `_emitting`, `_stored` |
     | calls | `records`, `announced`, `_made_by`, `_beside`, `_storing`, `_refusals`, `_news` |
     | the end | `is_ending`, `end` |
@@ -76,7 +73,7 @@ class LiveSegments:
         """The one that ADK appends to: no other may be, while it does."""
         self._context, self._input, self._talking_on, self._new_message = context, live_input, talking_on, new_message
         self.writer = LiveWriter(context.chat.chat_id, self.records, listeners)
-        self._effects, self._timers = EffectQueue(self._act), LiveTimers(self.feed)
+        self.effect_queue, self._timers = EffectQueue(self._act), LiveTimers(self.feed)
         self._belongs: effects.Belongs | None = None
         self._words: dict[str, Words] = {}
         self._stored = StoredIds()
@@ -93,7 +90,7 @@ class LiveSegments:
         return self._message(message.name) if message is not None else None
 
     def feed(self, fact: Fact, cause: Cause = _UNCAUSED) -> "asyncio.Future[None]":
-        return self._effects.put(self.turns.receive(fact), cause)
+        return self.effect_queue.put(self.turns.receive(fact), cause)
 
     def _message(self, name: str) -> LiveMessage:
         if (found := self.messages.get(name)) is None:
@@ -196,7 +193,7 @@ class LiveSegments:
         """An event comes out of ADK."""
         results, files = list[CallKey](), None
         if is_all_voice(event):
-            if self._effects.is_idle and (name := self.turns.voice_emitted(event.id)) is not None:
+            if self.effect_queue.is_idle and (name := self.turns.voice_emitted(event.id)) is not None:
                 return self.writer.play(self._message(name), event)
         else:
             results = [CallKey(event.invocation_id, response.id or "") for response in event.get_function_responses()]
@@ -347,4 +344,4 @@ class LiveSegments:
         """Nothing more is decided or carried out."""
         self._timers.cancel_all()
         self._refusals.give_up()
-        await self._effects.drained()
+        await self.effect_queue.drained()

@@ -37,6 +37,10 @@ class ConnectionObserver(Protocol):
         """The model has sent this. ADK may take it later, as it is left here."""
         ...
 
+    def for_adk(self, responses: AsyncGenerator[LlmResponse, None]) -> AsyncGenerator[LlmResponse, None]:
+        """What ADK is to get of these."""
+        ...
+
     def taken(self, response: LlmResponse) -> None:
         """ADK takes this next."""
         ...
@@ -99,8 +103,11 @@ class WatchedConnection(BaseLlmConnection):
         except Exception as error:  # for ADK, which decides what comes next
             self._unread.put_nowait(error)
 
-    async def receive(self) -> AsyncGenerator[LlmResponse, None]:
+    def receive(self) -> AsyncGenerator[LlmResponse, None]:
         """The responses of one turn. If there are none, the connection has ended."""
+        return self._observer.for_adk(self._receive())
+
+    async def _receive(self) -> AsyncGenerator[LlmResponse, None]:
         while (found := await self._next()) is not _END_OF_TURN:
             if isinstance(found, Exception):
                 for whole in self._unfinished.take_wholes():

@@ -5,7 +5,7 @@ ever if each connection is accepted and dropped.
 """
 
 import asyncio
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from contextvars import ContextVar
 from functools import cache
@@ -29,6 +29,8 @@ from .model_connection import WatchedConnection
 from .talking_on import TalkingOn, is_pending_answer
 from .unanswered_words import UnansweredWords
 
+Skim = Callable[[AsyncGenerator[LlmResponse, None]], AsyncGenerator[LlmResponse, None]]
+
 
 class ModelObserver(Protocol):
     """What a live run is notified of."""
@@ -51,13 +53,22 @@ class ModelObserver(Protocol):
 
 
 class ModelWatch:
-    def __init__(self, limits: Limits, observer: ModelObserver, talking_on: TalkingOn, call_ids: ModelCallIds) -> None:
+    def __init__(
+        self,
+        limits: Limits,
+        observer: ModelObserver,
+        talking_on: TalkingOn,
+        call_ids: ModelCallIds,
+        skim: Skim,
+    ) -> None:
+        """`skim`: what ADK is to get of a model's responses."""
         self.has_spoken = False
         """Whether the model has said anything in this run."""
         self._limits = limits
         self._observer = observer
         self._talking_on = talking_on
         self._call_ids = call_ids
+        self._skim = skim
         self._words = UnansweredWords()
         self._is_resuming = False
         self._has_spoken_here = False
@@ -131,6 +142,9 @@ class ModelWatch:
         if update is not None and update.new_handle:
             self._words.handle_issued(update.new_handle)
         self._call_ids.rename_repeated(response)
+
+    def for_adk(self, responses: AsyncGenerator[LlmResponse, None]) -> AsyncGenerator[LlmResponse, None]:
+        return self._skim(responses)
 
     def taken(self, response: LlmResponse) -> None:
         """ADK takes nothing after a GoAway: what was read behind it is lost with the connection."""

@@ -22,8 +22,10 @@ class UnfinishedTexts:
         """What ADK is to get for this response."""
         parts = (response.content.parts if response.content is not None else None) or []
         texts = [part for part in parts if part.text]
-        if texts:
-            self._said = [*self._said, *texts] if response.partial else []
+        if texts and not response.partial:
+            self._said = []
+        elif texts:
+            self._said += texts
         self._heard = _so_far(self._heard, response.input_transcription)
         self._spoken = _so_far(self._spoken, response.output_transcription)
         if self._spoken and any(part.function_call for part in parts):

@@ -1,7 +1,6 @@
 """Request mode: `Runner.run_async` in a task of its own, from the first chunk of a segment to its terminal one."""
 
 import asyncio
-import logging
 import secrets
 from contextlib import aclosing
 from dataclasses import replace
@@ -29,12 +28,10 @@ from ..run_end import append_if_leased, log_failure, unfinished_events
 from ..session import find_repeated
 from ..title import has_title
 from ..translate.translator import Translator
-from .direct_text import DirectText, current_direct_text
+from ..words.direct_text import DirectText, current_direct_text
 from .inner_waits import InnerWaits
 from .run_bounds import RunBounds
 from .run_request import RunRequest, SaidBefore
-
-logger = logging.getLogger(__name__)
 
 
 class RequestRun:
@@ -75,7 +72,7 @@ class RequestRun:
         ways = context.chat.model_ways()
         if ways.direct:  # so nobody traces this run
             leave_out_telemetry(request.run_config)
-        self._direct_text = DirectText(ways, translator, self._write, self._abort)
+        self._direct_text = DirectText(ways, self._grow)
         self._waits = InnerWaits(self, context.leased, context.store)
         self._is_waiting = False
         self._unwritten: list[tuple[Event, dict[str, ArtifactFile] | None]] = []
@@ -289,6 +286,11 @@ class RequestRun:
             self.last_log.append(encode_chunks(chunks))
             if self.last_log.size_bytes > self._max_log_bytes and not self._abort.is_set():
                 self.end_by("size")
+
+    def _grow(self, text: str, *, is_thought: bool) -> bool:
+        chunks = None if self._abort.is_set() else self._translator.grow(text, is_thought=is_thought)
+        self._write(chunks or [])
+        return chunks is not None
 
     # -- calls that wait inside ADK -----------------------------------------------------------------------------------
 

@@ -11,6 +11,6 @@ class ModelWays:
     """For one run: models by the names of their agents. The words of all others go one by one."""
 
     direct: Mapping[str, BaseLlm] = field(default_factory=dict[str, BaseLlm])
-    """Past ADK, since nobody watches them there: see `request/direct_text.py`."""
+    """Past ADK, since nobody watches them there: see `direct_text.py`."""
     merged: Mapping[str, BaseLlm] = field(default_factory=dict[str, BaseLlm])
-    """Several as one, if they do not go past ADK: see `request/merged_text.py`."""
+    """Several as one, if they do not go past ADK: see `merged_text.py`."""

@@ -21,9 +21,9 @@ from opentelemetry import _logs as otel_logs  # pyright: ignore[reportPrivateImp
 from opentelemetry import metrics as otel_metrics
 from opentelemetry import trace as otel_trace
 
-from ..model_ways import ModelWays
 from ..node_tree import all_nodes
 from .direct_text import AGENT_LABEL, prepare_model
+from .model_ways import ModelWays
 
 logger = logging.getLogger(__name__)
 _adk_logger = logging.getLogger("google_adk")
@@ -38,15 +38,26 @@ _RUNS = (
     "_run_with_lifecycle",
     "_llm_flow",
     "canonical_model_async",
+    "run_live",
+    "_run_live_impl",
 )
 """What the events of an agent, and those of the agents below it, go through."""
-_RUNNER_RUNS = ("run_async", "_run_node_async", "_consume_event_queue", "_process_event_with_plugin_callbacks")
+_RUNNER_RUNS = (
+    "run_async",
+    "_run_node_async",
+    "_consume_event_queue",
+    "_process_event_with_plugin_callbacks",
+    "run_live",
+    "_exec_with_plugin",
+)
 _FLOW_RUNS = (
     "run_async",
     "_run_one_step_async",
     "_postprocess_async",
     "_call_llm_async",
     "_handle_after_model_callback",
+    "run_live",
+    "_finalize_model_response_event",
 )
 
 

@@ -2,18 +2,18 @@
 
 ADK takes 200 to 500 us for each piece of text that a model streams, and does nothing with it: a session stores whole
 events only. So a piece that continues the part that the run writes at the moment skips ADK. The first piece of each
-model call, and whatever is not plain text, goes through ADK as always.
+model call, and whatever is not plain text, goes through ADK as always. Each turn of a live model is such a call.
 
 Where somebody could watch the pieces inside ADK, direct text is off: see `direct_agents.py`.
 """
 
 import asyncio
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from contextvars import ContextVar
 from functools import cache
 from types import new_class
-from typing import Any, cast
+from typing import Any, Protocol, cast
 
 from google.adk.agents import LlmAgent
 from google.adk.events import Event
@@ -22,10 +22,8 @@ from google.adk.models.llm_request import LlmRequest
 from google.adk.models.llm_response import LlmResponse
 from google.genai import types
 
-from ...protocol.chunks import AnyChunk
-from ..model_ways import ModelWays
-from ..translate.translator import Translator
 from .merged_text import merged
+from .model_ways import ModelWays
 
 AGENT_LABEL = "adk_agent_name"
 _TAKEN_IN_A_ROW = 16
@@ -37,20 +35,18 @@ _NOTHING = types.Content(role="model", parts=[])
 _AMBIGUOUS = types.Content(role="model", parts=[])
 
 
+class Grow(Protocol):
+    def __call__(self, text: str, *, is_thought: bool) -> bool:
+        """Write one more piece of the part that the last event has added to; False if that part cannot take it."""
+        ...
+
+
 class DirectText:
     """Of one run. A model call is named by an object of its own."""
 
-    def __init__(
-        self,
-        ways: ModelWays,
-        translator: Translator,
-        write: Callable[[list[AnyChunk]], None],
-        abort: asyncio.Event,
-    ) -> None:
+    def __init__(self, ways: ModelWays, grow: Grow) -> None:
         self._ways = ways
-        self._translator = translator
-        self._write = write
-        self._abort = abort
+        self._grow = grow
         self._speaking: set[str] = set()
         self._given: dict[object, types.Content | None] = {}  # to ADK: the last of each model call
         self._growing: object | None = None  # the model call whose piece was the last event to come out of ADK
@@ -122,16 +118,12 @@ class DirectText:
 
     def _take(self, response: LlmResponse) -> bool:
         parts = response.content.parts if response.content is not None else None
-        if not response.partial or not parts or len(parts) != 1 or self._abort.is_set():
+        if not response.partial or not parts or len(parts) != 1:
             return False
         text = parts[0].text
         if not text or response.finish_reason is not None or response.error_code is not None:
             return False
-        chunks = self._translator.grow(text, is_thought=bool(parts[0].thought))
-        if chunks is None:
-            return False
-        self._write(chunks)
-        return True
+        return self._grow(text, is_thought=bool(parts[0].thought))
 
     def pause(self) -> None:
         """The segment ends, and the model does not."""
