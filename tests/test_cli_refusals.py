@@ -3,7 +3,6 @@
 import os
 import secrets
 import socket
-import subprocess
 import sys
 from collections.abc import Generator
 from importlib.metadata import version
@@ -33,24 +32,23 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return new_project(tmp_path_factory.mktemp("project"))
 
 
-@pytest.fixture(scope="module")
-def refused(project: Path) -> Generator[dict[str, subprocess.Popen[str]]]:
-    """All of them at once: most of the time of each is spent on importing ADK."""
-    processes = {why: start("serve", *arguments, cwd=project) for why, (arguments, _) in REFUSALS.items()}
-    yield processes
-    for process in processes.values():
-        process.kill()
-        process.communicate()
-
-
 @pytest.mark.parametrize("why", REFUSALS)
-def test_a_refusal_is_one_line_that_says_what_to_change(why: str, refused: dict[str, subprocess.Popen[str]]) -> None:
-    out, said = refused[why].communicate(timeout=PATIENCE_S)
-    assert refused[why].returncode == 1
-    assert out == ""
-    (line,) = said.splitlines()
-    assert line.startswith("adk-stream: ")
-    assert line.endswith(REFUSALS[why][1])
+def test_a_refusal_is_one_line_that_says_what_to_change(
+    why: str, project: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """In this process: a process of its own takes seconds to import ADK."""
+    monkeypatch.chdir(project)
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    arguments, what_to_change = REFUSALS[why]
+    assert refusal_of("serve", *arguments).endswith(what_to_change)
+    assert capsys.readouterr() == ("", "")
+
+
+def test_a_refusal_is_all_that_a_process_says(project: Path) -> None:
+    arguments, what_to_change = REFUSALS["no agent"]
+    process = start("serve", *arguments, cwd=project)
+    out, said = process.communicate(timeout=PATIENCE_S)
+    assert (process.returncode, out, said) == (1, "", f"adk-stream: {what_to_change}\n")
 
 
 def test_an_import_that_fails_inside_the_agents_module_is_shown_with_its_place(project: Path) -> None:

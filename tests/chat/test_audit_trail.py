@@ -1,9 +1,13 @@
 """The audit trail: by the bridge, over HTTP for the owner, and by command."""
 
+import asyncio
 import json
 import subprocess
 from pathlib import Path
 
+import pytest
+
+from adk_stream_protocol import cli
 from adk_stream_protocol.testing import call
 from support.approvers import Approver, in_chain, until
 from support.commands import COMMAND
@@ -57,21 +61,24 @@ async def test_the_bridge_finds_lines_by_user_tool_and_time() -> None:
         assert len(await bridge.audit(since=1.0)) == 2
 
 
-async def test_the_command_prints_json_lines(tmp_path: Path) -> None:
+async def test_the_command_prints_json_lines(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     url = f"sqlite+aiosqlite:///{tmp_path}/chats.db"
     async with page([call("pay", amount=5)], tools=(Till().gated,), record=url) as at:
         await at.say("Pay.")
         at.decide("pay", approved=False)
         await at.answer()
 
-    def command(*options: str) -> "subprocess.CompletedProcess[str]":
-        return subprocess.run([COMMAND, "audit", *options], capture_output=True, text=True, check=False)
+    async def lines(*options: str) -> list[dict[str, object]]:
+        await asyncio.to_thread(cli.main, ["audit", "--database", url, *options])  # it has a loop of its own
+        return [json.loads(line) for line in capsys.readouterr().out.splitlines()]
 
-    def lines(*options: str) -> list[dict[str, object]]:
-        return [json.loads(line) for line in command("--database", url, *options).stdout.splitlines()]
+    assert [(line["state"], line.get("by")) for line in await lines()] == [("pending", None), ("denied", "ann")]
+    assert len(await lines("--user", "ann", "--tool", "pay", "--since", "2020-01-01")) == 2
+    assert await lines("--user", "bob") == await lines("--until", "2020-01-01T00:00:00Z") == []
 
-    assert [(line["state"], line.get("by")) for line in lines()] == [("pending", None), ("denied", "ann")]
-    assert len(lines("--user", "ann", "--tool", "pay", "--since", "2020-01-01")) == 2
-    assert lines("--user", "bob") == lines("--until", "2020-01-01T00:00:00Z") == []
-    refused = command("--database", "nothing://")
-    assert (refused.returncode, refused.stderr.count("\n")) == (1, 1)
+
+def test_the_command_refuses_a_database_that_it_does_not_know() -> None:
+    refused = subprocess.run(
+        [COMMAND, "audit", "--database", "nothing://"], capture_output=True, text=True, check=False
+    )
+    assert (refused.returncode, refused.stdout, refused.stderr.count("\n")) == (1, "", 1)
