@@ -35,6 +35,7 @@ from ..protocol.messages import ApprovalStyle
 from ..protocol.outcome import results_of
 from ..store.base import Store, load_results
 from .closed_logs import encode_in_slices, new_log
+from .leased_calls import is_asked_by_adk
 from .leases import ChatLeases
 from .prepared import Prepared, encode_prepared
 
@@ -103,6 +104,8 @@ class Segments:
     async def deliver_outcomes(self, chat: Chat, leased: LeasedChat) -> None:
         """Before the user's next message: append all outcomes of calls that the session does not have."""
         async with self.ending_at_failure(leased):
+            if any(is_asked_by_adk(found) for found in leased.records.values()):
+                await self.read_session(chat, leased)
             await deliver_outcomes(self._store, chat, leased)
 
     async def read_session(self, chat: Chat, leased: LeasedChat) -> "tuple[list[Event], list[SessionCall]]":
@@ -113,6 +116,8 @@ class Segments:
         events = with_inner_calls(session.events if session else [], leased.records.values())
         calls = await find_session_calls(chat, events, leased.records.values())
         await self._leases.calls.take_back(leased, await calls_made(events))
+        if await self._leases.calls.end_unasked(leased, {call.key for call in calls}):
+            calls = await find_session_calls(chat, events, leased.records.values())
         return events, calls
 
     async def continue_message(
