@@ -15,6 +15,7 @@ from ...protocol.chunks import AnyChunk, ProviderMetadata, ToolOutputAvailable, 
 from ...protocol.digest import has_large_integer, shown_arguments
 from ...protocol.messages import ApprovalStyle
 from ...protocol.stream import ChunkWriter
+from ..calls.long_running import STILL_AT_WORK
 from ..calls.outcomes import refusal_text
 from ..calls.policy import is_for_people
 from ..event_parts import as_dict
@@ -287,11 +288,10 @@ class CallParts:
         parts = self._still_open()
         out = self._ask_recorded(parts, records)
         for part in parts:
-            work = records.get(work_key(part.call))
-            if work is not None and self._writer.tools.has_progress(part.wire_id):
-                out += self.show_work(work)
+            work, record = records.get(work_key(part.call)), records.get(part.call)
+            if work is not None and (record is None or record.is_final):
+                out += self._work_so_far(part, work, ())
                 continue  # the record of its approval says only that the tool has returned
-            record = records.get(part.call)
             if record is None:
                 continue
             if record.is_final:
@@ -304,11 +304,18 @@ class CallParts:
     def show_work(self, work: CallRecord) -> list[AnyChunk]:
         """How far a long-running call is, or its end, as the application has reported it last."""
         part = self._part_of(work)
-        if part is None or not self._writer.tools.can_take_result(part.wire_id) or work.result is None:
+        if part is None or not self._writer.tools.can_take_result(part.wire_id):
             return []
+        return self._work_so_far(part, work, ())
+
+    def _work_so_far(self, part: CallPart, work: CallRecord, closing: Collection[str]) -> list[AnyChunk]:
         if work.is_final:
-            return self._recorded_result(part, work, ())
-        return self._writer.tools.output(part.wire_id, work.result["output"], preliminary=True)
+            return self._recorded_result(part, work, closing)
+        if work.state is State.APPROVED and work.result is not None:
+            return self._writer.tools.output(part.wire_id, work.result["output"], preliminary=True, closing=closing)
+        if self._writer.tools.has_progress(part.wire_id):
+            return []
+        return self._writer.tools.output(part.wire_id, STILL_AT_WORK, preliminary=True, closing=closing)
 
     def has_work(self, work: CallRecord) -> bool:
         return self._part_of(work) is not None
@@ -322,10 +329,15 @@ class CallParts:
         return self._recorded_result(part, record, ())
 
     def recorded_end(self, wire_id: str, records: Records, closing: Collection[str]) -> list[AnyChunk] | None:
-        """The recorded outcome of a call that ADK has aborted; None if there is none."""
+        """What is recorded of a call that ADK has aborted: its outcome, or the work that goes on; None if nothing
+        is."""
         part = self._parts.get(wire_id)
-        record = records.get(part.call) if part is not None else None
-        if part is None or record is None or not record.is_final:
+        if part is None:
+            return None
+        work, record = records.get(work_key(part.call)), records.get(part.call)
+        if work is not None and (record is None or record.is_final):
+            return self._work_so_far(part, work, closing)
+        if record is None or not record.is_final:
             return None
         return self._recorded_result(part, record, closing)
 
