@@ -278,7 +278,7 @@ def test_at_the_end_of_a_run_work_is_told_as_far_as_it_is() -> None:
         (work(state=State.DONE, result={"error": "No."}), ("1", "No.")),
     ],
 )
-def test_a_run_that_ends_before_its_work_has_a_first_word_does_not_end_the_work(of_work: CallRecord, shown: Any) -> None:
+def test_a_run_that_ends_before_its_work_has_a_first_word_ends_no_work(of_work: CallRecord, shown: Any) -> None:
     for records in ((of_work,), (paid("1"), of_work)):
         at = Message(*records)
         at.call()

@@ -60,7 +60,9 @@ async def recorded(**options: Any) -> AsyncGenerator[tuple[Workers, Page, Siblin
 
 
 async def is_settled(staff: Workers, at: Page, state: State) -> None:
-    """Recorded, listed, shown and told in the same way."""
+    """Recorded, listed, shown and told in the same way, at the latest with the second thing that the user says."""
+    assert (await at.chat.post(words_body("And?"))).status == 200
+    assert (await at.chat.post(words_body("And now?", "another"))).status == 200
     told = results_told(staff.model)
     [found] = [record for record in await staff.records() if record.tool == "pay"]
     assert (found.state, found.delivered) == (state, True)
@@ -95,7 +97,6 @@ async def test_what_a_lost_run_had_not_asked_yet_waits_for_nobody(recovers: bool
             await staff.recover(other)
             assert await staff.states() == [State.DENIED]
         staff.clock.now += 11
-        assert (await other.chat.post(words_body("And?"))).status == 200
         await is_settled(staff, other, State.DENIED)
         assert (await staff.records())[0].reason == UNASKED
         assert await of(other, "mia", "managers").inbox() == []
@@ -111,7 +112,6 @@ async def test_what_approvers_have_approved_of_a_lost_run_that_had_not_asked_is_
             assert (await approver.decide()).status_code == 200
         await staff.recover(other)
         assert await staff.states() == [State.FAILED]
-        assert (await other.chat.post(words_body("And?"))).status == 200
         await is_settled(staff, other, State.FAILED)
         assert till.paid == []
 
@@ -138,7 +138,6 @@ async def test_a_stop_before_adk_has_asked_ends_the_call_whatever_approvers_say(
         await asyncio.wait([saying])
         state = State.FAILED if is_approved else State.DENIED
         assert await staff.states() == [state]
-        assert (await at.chat.post(words_body("And?"))).status == 200
         await is_settled(staff, at, state)
         assert till.paid == []
 
@@ -158,6 +157,5 @@ async def test_a_restart_before_adk_has_asked_leaves_nothing_that_waits_for_ever
         await at.chat.bridge.drain()
         await asyncio.wait([saying])
         other = staff.page()
-        assert (await other.chat.post(words_body("And?"))).status == 200
         await is_settled(staff, other, State.DENIED)
         assert till.paid == []

@@ -70,15 +70,6 @@ class LeasedCalls:
                 await self._settle(leased, call, refuse)
         leased.delivered |= {call for call in gone if leased.records[call].is_final}
 
-    async def end_unasked(self, leased: LeasedChat, asked: Collection[CallKey]) -> bool:
-        """A run may be lost after it has recorded a question, and before ADK has stored it: while another tool of the
-        same answer is at work, say. Nobody can continue such a call. `asked`: the calls whose questions the session
-        has. Gives whether there was another one."""
-        lost = [call for call, found in leased.records.items() if is_asked_by_adk(found) and call not in asked]
-        for call in lost:
-            await self._end_unasked(leased, call)
-        return bool(lost)
-
     # -- before it is given back --------------------------------------------------------------------------------------
 
     async def end_run(self, leased: LeasedChat, answered: Collection[CallKey]) -> None:
@@ -88,8 +79,7 @@ class LeasedCalls:
         await self._end_nested(leased)
         if not leased.leaves_calls:
             await self._give_up(leased, set(answered) - leased.not_run, _NOT_STARTED)
-            for call in leased.unasked:
-                await self._end_unasked(leased, call)
+            await self.end_unasked(leased, leased.unasked)
 
     async def _end_nested(self, leased: LeasedChat) -> None:
         """They waited in the run, and nobody else can continue them."""
@@ -127,10 +117,11 @@ class LeasedCalls:
                 lambda found, _: call_record.give_up(found, result=result),
             )
 
-    async def _end_unasked(self, leased: LeasedChat, call: CallKey) -> None:
+    async def end_unasked(self, leased: LeasedChat, calls: Collection[CallKey]) -> None:
         """Approvers may have decided in their inbox by now: they are asked as soon as the call is recorded."""
         result = {"response": {"error": _NOT_STARTED}, "state": {}}
-        await self._settle(leased, call, _deny_unasked, lambda found, _: call_record.give_up(found, result=result))
+        for call in calls:
+            await self._settle(leased, call, _deny_unasked, lambda found, _: call_record.give_up(found, result=result))
 
     async def end_not_run(self, leased: LeasedChat) -> None:
         """A run is over, of either mode: what it has told of calls counts. The store may have recorded the start of one
@@ -161,12 +152,6 @@ class LeasedCalls:
             pass  # somebody was faster
         except Exception as error:  # whatever a store raises
             logger.error("call %s was not settled: %s", call.call_id, type(error).__qualname__)
-
-
-def is_asked_by_adk(found: CallRecord) -> bool:
-    """Whether this call waits for its run, or for an answer to a question of ADK's own."""
-    is_open = found.state in (State.PENDING, State.IN_CHAIN, State.APPROVED)
-    return is_open and found.executor == "server" and found.approval_id is None and not found.ends_with_run
 
 
 def _deny_unasked(found: CallRecord, now: float) -> CallRecord:

@@ -12,7 +12,7 @@ from ..adk.calls.delivery import deliver_outcomes, with_results
 from ..adk.calls.inner_calls import with_inner_calls
 from ..adk.calls.leased_chat import LeasedChat
 from ..adk.calls.resumption import outcome_events, plan_resumption, question_events, stopped_call_events
-from ..adk.calls.session_calls import SessionCall, calls_made, find_session_calls
+from ..adk.calls.session_calls import SessionCall, calls_made, find_session_calls, unasked_among
 from ..adk.live.talking_on import LiveWhileWaiting
 from ..adk.request.request_run import RequestRun
 from ..adk.request.run_request import RunRequest
@@ -35,7 +35,6 @@ from ..protocol.messages import ApprovalStyle
 from ..protocol.outcome import results_of
 from ..store.base import Store, load_results
 from .closed_logs import encode_in_slices, new_log
-from .leased_calls import is_asked_by_adk
 from .leases import ChatLeases
 from .prepared import Prepared, encode_prepared
 
@@ -104,8 +103,6 @@ class Segments:
     async def deliver_outcomes(self, chat: Chat, leased: LeasedChat) -> None:
         """Before the user's next message: append all outcomes of calls that the session does not have."""
         async with self.ending_at_failure(leased):
-            if any(is_asked_by_adk(found) for found in leased.records.values()):
-                await self.read_session(chat, leased)
             await deliver_outcomes(self._store, chat, leased)
 
     async def read_session(self, chat: Chat, leased: LeasedChat) -> "tuple[list[Event], list[SessionCall]]":
@@ -116,7 +113,8 @@ class Segments:
         events = with_inner_calls(session.events if session else [], leased.records.values())
         calls = await find_session_calls(chat, events, leased.records.values())
         await self._leases.calls.take_back(leased, await calls_made(events))
-        if await self._leases.calls.end_unasked(leased, {call.key for call in calls}):
+        if unasked := unasked_among(leased.records.values(), calls):
+            await self._leases.calls.end_unasked(leased, unasked)
             calls = await find_session_calls(chat, events, leased.records.values())
         return events, calls
 
