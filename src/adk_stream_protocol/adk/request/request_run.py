@@ -301,7 +301,7 @@ class RequestRun:
         self._direct_text.pause()
         for call in self.leased.unasked:  # ADK asks when all calls of its model's answer have ended
             self._translator.works_on(call.call_id)
-        self._write(self._translator.finish(records=self.leased.records))
+        self._write(self._translator.end(self.leased.records, None, None))
         self.last_log.close()
         self._is_waiting = True
 
