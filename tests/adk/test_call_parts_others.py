@@ -267,9 +267,32 @@ def test_at_the_end_of_a_run_work_is_told_as_far_as_it_is() -> None:
     ended = work("2", State.DONE, result={"output": "whole"})
     at = at_work(ended)
     assert told(at.end()) == [("2", "whole")]
-    at = Message(work("1", State.DONE, result={"output": "whole"}))
+
+
+@pytest.mark.parametrize(
+    ("of_work", "shown"),
+    [
+        (work(), ("1", {"status": "pending"}, True)),
+        (work(result={"output": "half"}), ("1", "half", True)),
+        (work(state=State.DONE, result={"output": "whole"}), ("1", "whole")),
+        (work(state=State.DONE, result={"error": "No."}), ("1", "No.")),
+    ],
+)
+def test_a_run_that_ends_before_its_work_has_a_first_word_ends_no_work(of_work: CallRecord, shown: Any) -> None:
+    for records in ((of_work,), (paid("1"), of_work)):
+        at = Message(*records)
+        at.call()
+        assert told(at.end()) == [shown]
+        at = Message(*records)
+        at.call()
+        assert told(at.tools.recorded_end("1", at.records, ["1"]) or []) == [shown]
+
+
+def test_work_is_not_shown_while_its_call_waits_for_a_person() -> None:
+    at = Message(record("1"), work("1"))
     at.call()
-    assert at.end() == []
+    assert at.tools.recorded_end("1", at.records, ["1"]) is None
+    assert told(at.end()) == []
 
 
 def test_at_the_end_of_a_run_work_is_told_and_not_that_its_tool_has_returned() -> None:

@@ -10,7 +10,7 @@ from google.adk.agents import LlmAgent
 from google.adk.tools import FunctionTool, LongRunningFunctionTool
 from google.genai import types
 
-from adk_stream_protocol import client_tool
+from adk_stream_protocol import ApprovalPolicy, Nobody, client_tool
 from adk_stream_protocol.adk.calls import gated_call
 from adk_stream_protocol.adk.request import request_run
 from adk_stream_protocol.chat.leases import Change
@@ -145,6 +145,36 @@ async def test_an_approved_call_that_cannot_be_taken_up_does_not_run(
         assert not await lingers(at)
         called = at.part("pay")["toolCallId"]
         assert logged(caplog) == [f"the store is down: call {called} was not run"]
+
+
+class LateStore(MemoryStore):
+    """Loses the connection after it has written the start of a call."""
+
+    async def compare_and_set(self, old: CallRecord, *steps: CallRecord, lease: Lease | None = None) -> bool:
+        is_set = await super().compare_and_set(old, *steps, lease=lease)
+        if steps[-1].state is State.STARTED:
+            raise StoreUnavailable
+        return is_set
+
+
+@pytest.mark.parametrize("decide", [None, lambda _: Nobody()], ids=["by its user", "by the policy"])
+@pytest.mark.parametrize("kind", [FragileStore, LateStore], ids=["not written", "written all the same"])
+async def test_an_approved_call_that_was_told_as_not_run_is_recorded_so(kind: type[MemoryStore], decide: Any) -> None:
+    till, store = Till(), kind()
+    if isinstance(store, FragileStore):
+        store.fails_at = {State.STARTED}
+    policy = ApprovalPolicy(decide=decide)
+    async with page(paying(), "Not now.", tools=(till.gated,), record=store, approvals=policy) as at:
+        await at.say("Pay.")
+        if decide is None:
+            at.decide("pay")
+            await at.answer()
+        assert results_told(at.chat.model) == [{"error": STORE_DOWN}]
+        assert at.part("pay")["errorText"] == STORE_DOWN
+        assert till.paid == []
+        [found] = await read_whole(store, CHAT)
+        assert (found.state, found.result["response"], found.delivered) == (State.FAILED, {"error": STORE_DOWN}, True)
+        await at.is_what_a_reload_shows()
 
 
 async def lingers(at: Page) -> bool:

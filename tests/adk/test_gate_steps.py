@@ -115,6 +115,7 @@ async def test_in_request_mode_a_call_does_not_wait_for_the_store() -> None:
     gate.store.failures = [StoreUnavailable()]
     with pytest.raises(StoreUnavailable):
         await take_up(call, PAY, Context())  # pyright: ignore[reportArgumentType]
+    assert gate.leased.not_run == {call.key}
 
 
 async def test_what_the_policy_waives_does_not_run_with_other_arguments() -> None:

@@ -111,7 +111,7 @@ async def test_what_was_told_as_not_run_is_recorded_so_when_the_lease_is_given_b
     assert CHAT not in here
 
 
-async def test_what_was_told_as_not_run_and_may_have_begun_is_unknown() -> None:
+async def test_what_was_told_as_not_run_and_whose_start_was_recorded_all_the_same_has_not_run() -> None:
     store = Store()
     await store.add(approved())
     here = worker(store)
@@ -121,7 +121,8 @@ async def test_what_was_told_as_not_run_and_may_have_begun_is_unknown() -> None:
     assert await store.compare_and_set(old, call_record.start(claimed, lease_token=leased.lease.token))
     leased.not_run.add(KEY)
     await here.end(leased)
-    assert (await store.the_call()).state is State.UNKNOWN
+    found = await store.the_call()
+    assert (found.state, said_of(found)) == (State.FAILED, STORE_DOWN)
 
 
 async def test_calls_that_a_rewind_took_back_are_given_up() -> None:

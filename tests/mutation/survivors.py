@@ -128,8 +128,6 @@ EQUIVALENT: dict[str, dict[str, str]] = {
         "self._writer.tools.can_take_result(part.approval_id) -> "
         "(self._writer.tools.can_take_result(part.approval_id))": _NO_CALL_IS_NONE,
         "CallParts.recorded_end: None -> ('mutant')": ("Without a part nothing is told, whatever the record."),
-        "CallParts.recorded_end: part is None or record is None or not record.is_final -> (record is None or not "
-        "record.is_final)": ("Without a part there is no record; the condition is there for the type checker."),
     },
     "call_part": {
         "CallPart: slots=True -> **{}": _LESS_MEMORY,

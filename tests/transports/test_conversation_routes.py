@@ -12,6 +12,7 @@ from google.genai import types
 from starlette.requests import HTTPConnection
 
 from adk_stream_protocol import Limits
+from adk_stream_protocol.chat import service
 from adk_stream_protocol.protocol.call_record import ChatKey
 from adk_stream_protocol.store.base import Acquired
 from adk_stream_protocol.store.memory import MemoryStore
@@ -321,6 +322,22 @@ async def test_stop_also_ends_an_answer_that_is_about_to_start() -> None:
         store.go_on.set()
         assert await stop == 204
         assert not chat.is_running
+        assert (await answer).chunks[-1] == {"type": "abort"}
+
+
+async def test_a_stop_that_does_not_see_the_answer_start_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(service, "_START_S", 0.01)
+    store = SlowLeases()
+    _, agent = hanging("Once ", "upon a time")
+    async with conversation(agent=agent, record=store) as chat:
+        answer = asyncio.create_task(chat.say("A story."))
+        await store.is_asked.wait()
+        refused = await chat.request("POST", "/stop")
+        assert (refused.status_code, refused.json()["error"]["code"]) == (503, "busy")
+        store.go_on.set()
+        while not chat.is_running:
+            await asyncio.sleep(0)
+        assert await chat.stop() == 204
         assert (await answer).chunks[-1] == {"type": "abort"}
 
 

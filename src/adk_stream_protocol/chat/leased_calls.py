@@ -78,8 +78,8 @@ class LeasedCalls:
         await self._record_questions(leased)
         await self._end_nested(leased)
         if not leased.leaves_calls:
-            await self._give_up(leased, answered, _NOT_STARTED)
-            await self._refuse_unasked(leased)
+            await self._give_up(leased, set(answered) - leased.not_run, _NOT_STARTED)
+            await self.end_unasked(leased, leased.unasked)
 
     async def _end_nested(self, leased: LeasedChat) -> None:
         """They waited in the run, and nobody else can continue them."""
@@ -117,18 +117,28 @@ class LeasedCalls:
                 lambda found, _: call_record.give_up(found, result=result),
             )
 
-    async def _refuse_unasked(self, leased: LeasedChat) -> None:
-        for call in leased.unasked:
-            await self._settle(leased, call, _deny_unasked)
+    async def end_unasked(self, leased: LeasedChat, calls: Collection[CallKey]) -> None:
+        """Approvers may have decided in their inbox by now: they are asked as soon as the call is recorded."""
+        result = {"response": {"error": _NOT_STARTED}, "state": {}}
+        for call in calls:
+            await self._settle(leased, call, _deny_unasked, lambda found, _: call_record.give_up(found, result=result))
 
     async def end_not_run(self, leased: LeasedChat) -> None:
-        """A run is over, of either mode: what it has told of calls counts."""
+        """A run is over, of either mode: what it has told of calls counts. The store may have recorded the start of one
+        that it refused to start. Only this run could have run it then, and it has not."""
         result = {"response": {"error": STORE_DOWN}, "state": {}}
+        token = leased.lease.token
+
+        def fail(found: CallRecord, _: float) -> CallRecord:
+            is_started = found.state is State.STARTED
+            return call_record.fail(found, lease_token=token, result=result) if is_started else found
+
         for call in leased.not_run:
             await self._settle(
                 leased,
                 call,
                 _deny_unasked,
+                fail,
                 lambda found, _: call_record.lose_run(found, living_run=None),
                 lambda found, _: call_record.give_up(found, result=result),
             )

@@ -12,7 +12,7 @@ from ..adk.calls.delivery import deliver_outcomes, with_results
 from ..adk.calls.inner_calls import with_inner_calls
 from ..adk.calls.leased_chat import LeasedChat
 from ..adk.calls.resumption import outcome_events, plan_resumption, question_events, stopped_call_events
-from ..adk.calls.session_calls import SessionCall, calls_made, find_session_calls
+from ..adk.calls.session_calls import SessionCall, calls_made, find_session_calls, unasked_among
 from ..adk.live.talking_on import LiveWhileWaiting
 from ..adk.request.request_run import RequestRun
 from ..adk.request.run_request import RunRequest
@@ -113,6 +113,9 @@ class Segments:
         events = with_inner_calls(session.events if session else [], leased.records.values())
         calls = await find_session_calls(chat, events, leased.records.values())
         await self._leases.calls.take_back(leased, await calls_made(events))
+        if unasked := unasked_among(leased.records.values(), calls):
+            await self._leases.calls.end_unasked(leased, unasked)
+            calls = await find_session_calls(chat, events, leased.records.values())
         return events, calls
 
     async def continue_message(

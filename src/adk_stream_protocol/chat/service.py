@@ -15,7 +15,7 @@ from ..adk.live_listener import LiveListener
 from ..adk.session import Chat
 from ..adk.words.direct_agents import find_ways
 from ..chunk_log import ChunkLog, Reading
-from ..errors import MalformedRequest, NotFound, Restarting, RunActive, RunElsewhere
+from ..errors import Busy, MalformedRequest, NotFound, Restarting, RunActive, RunElsewhere
 from ..limits import Limits
 from ..protocol.call_record import CallRecord, ChatKey, State
 from ..protocol.chunks import SdkVersion
@@ -204,7 +204,11 @@ class ChatService:
         run = await self._leases.wait_for_start(key, _START_S)
         if run is not None:
             await run.stop()
-        elif (await self._store.read(key)).is_leased and key not in self._leases:
+            return
+        is_leased = (await self._store.read(key)).is_leased
+        if key in self._leases:
+            raise Busy  # a run has not started yet, and will
+        if is_leased:
             raise RunElsewhere
 
     def watch_for_lost_runs(self) -> None:

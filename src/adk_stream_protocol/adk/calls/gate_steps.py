@@ -48,7 +48,11 @@ async def wait_if_run_is_ending(leased: LeasedChat) -> None:
 
 async def take_up(call: GatedCall, arguments: dict[str, Any], tool_context: ToolContext) -> dict[str, Any] | None:
     """None if the call may run now, or the response that ADK gets instead."""
-    instead = await (_take_up_inside(call, arguments) if call.waits_inside else call.take_up(arguments))
+    try:
+        instead = await (_take_up_inside(call, arguments) if call.waits_inside else call.take_up(arguments))
+    except Exception:
+        call.leased.not_run.add(call.key)  # the store may have recorded its start all the same
+        raise
     record = call.record
     if record is not None and record.state in (CallState.DONE, CallState.FAILED):
         tool_context.state.update(record.result["state"])
@@ -64,11 +68,7 @@ async def _take_up_inside(call: GatedCall, arguments: dict[str, Any]) -> dict[st
             logger.error("call %s is approved, and cannot begin: %s", call.key.call_id, type(error).__qualname__)
         await asyncio.sleep(pause_s)
         await wait_if_run_is_ending(call.leased)
-    try:
-        return await call.take_up(arguments)
-    except Exception:
-        call.leased.not_run.add(call.key)
-        raise
+    return await call.take_up(arguments)
 
 
 def refuse_after(error: Exception, call: GatedCall) -> dict[str, Any]:

@@ -120,6 +120,30 @@ async def calls_made(events: list[Event]) -> set[CallKey]:
     return made | {work_key(call) for call in made}
 
 
+def unasked_among(records: Iterable[CallRecord], asked: Iterable[SessionCall]) -> set[CallKey]:
+    """Calls that ADK should ask about, and that the session has no question about: a run may be lost after it has
+    recorded a call, and before ADK has asked, while another tool of the same answer is at work, say. Nobody can
+    continue such a call. `asked`: the calls of the session."""
+    known = {call.key for call in asked}
+    return {
+        found.call
+        for found in records
+        if found.state in (State.PENDING, State.IN_CHAIN, State.APPROVED)
+        and found.executor == "server"
+        and found.approval_id is None
+        and not found.ends_with_run
+        and found.call not in known
+    }
+
+
+async def note_unasked(chat: Chat, leased: LeasedChat, events: list[Event]) -> None:
+    """The user says something else: such calls end with this run. `events`: of the whole session, as ADK has loaded
+    it."""
+    if unasked_among(leased.records.values(), ()):
+        calls = await find_session_calls(chat, events, leased.records.values())
+        leased.unasked |= unasked_among(leased.records.values(), calls)
+
+
 async def open_questions(chat: Chat, events: list[Event]) -> list[CallRecord]:
     """What nodes of workflows ask the user in these events, long-running calls of remote agents, and requests for
     credentials, as far as nobody has answered them."""

@@ -17,7 +17,7 @@ from ...protocol.chunks import AnyChunk, encode_chunks
 from ...protocol.live_effects import Why
 from .. import versions
 from ..calls.remote_calls import start_remote
-from ..calls.session_calls import note_stored
+from ..calls.session_calls import note_stored, note_unasked
 from ..calls.waiting import current_chat
 from ..event_parts import ArtifactFile
 from ..failures import public_failure_text
@@ -99,9 +99,10 @@ class RequestRun:
         repeated = await find_repeated(session.events, self.ids) if self.ids.user_message_id is not None else None
         if repeated is not None and not self.is_accepted.done():
             raise SaidBefore(repeated[0], is_same=repeated[1])
-        sees_all = self._request.run_config.get_session_config is None
-        if sees_all and not self._request.answered and not await has_title(session.events):
-            self.leased.begun = session
+        if self._request.run_config.get_session_config is None and not self._request.answered:
+            await note_unasked(self._context.chat, self.leased, session.events)
+            if not await has_title(session.events):
+                self.leased.begun = session
         self._accept()
 
     def _accept(self) -> None:
@@ -302,7 +303,7 @@ class RequestRun:
         self._direct_text.pause()
         for call in self.leased.unasked:  # ADK asks when all calls of its model's answer have ended
             self._translator.works_on(call.call_id)
-        self._write(self._translator.finish(records=self.leased.records))
+        self._write(self._translator.end(self.leased.records, None, None))
         self.last_log.close()
         self._is_waiting = True
 

@@ -15,12 +15,13 @@ from ...protocol.chunks import AnyChunk, ProviderMetadata, ToolOutputAvailable, 
 from ...protocol.digest import has_large_integer, shown_arguments
 from ...protocol.messages import ApprovalStyle
 from ...protocol.stream import ChunkWriter
+from ..calls.long_running import STILL_AT_WORK
 from ..calls.outcomes import refusal_text
 from ..calls.policy import is_for_people
 from ..event_parts import as_dict
 from .approval_card import card_of
 from .call_part import CallPart, show_automatic, show_chain, show_others
-from .recorded_chunks import decision_of, is_denied, question_of, recorded_chunk
+from .recorded_chunks import decision_of, is_denied, question_of, recorded_chunk, work_of
 
 _NO_CALL = CallKey("", "")
 _GIVEN_TO_BROWSER = (State.APPROVED, State.DONE)
@@ -275,8 +276,7 @@ class CallParts:
             return None
         if part.is_known:
             return self._writer.tools.output_known(wire_id, closing=closing)
-        record = records.get(part.call)
-        if record is None:
+        if (record := records.get(part.call)) is None:
             return None
         is_browsers = record.executor == "browser" and record.state is State.DONE
         return self._recorded_result(part, record, closing) if is_browsers or is_denied(record) else None
@@ -287,16 +287,13 @@ class CallParts:
         parts = self._still_open()
         out = self._ask_recorded(parts, records)
         for part in parts:
-            work = records.get(work_key(part.call))
-            if work is not None and self._writer.tools.has_progress(part.wire_id):
-                out += self.show_work(work)
-                continue  # the record of its approval says only that the tool has returned
-            record = records.get(part.call)
-            if record is None:
+            work, record = work_of(part.call, records), records.get(part.call)
+            if work is not None:
+                out += self._work_so_far(part, work, ())
+            elif record is None:
                 continue
-            if record.is_final:
-                out += self._settle_deferred([part], records)
-                out += self._ended(part, record)
+            elif record.is_final:
+                out += [*self._settle_deferred([part], records), *self._recorded_result(part, record, ())]
             elif part.is_servers and not part.is_undecided:
                 self._writer.tools.asked_elsewhere(part.wire_id)
         return out
@@ -304,11 +301,25 @@ class CallParts:
     def show_work(self, work: CallRecord) -> list[AnyChunk]:
         """How far a long-running call is, or its end, as the application has reported it last."""
         part = self._part_of(work)
-        if part is None or not self._writer.tools.can_take_result(part.wire_id) or work.result is None:
+        if part is None or not self._writer.tools.can_take_result(part.wire_id):
             return []
+        return self._work_so_far(part, work, ())
+
+    def goes_on(self, wire_id: str, records: Records) -> bool | None:
+        """Whether the server goes on with this call; None if that is not known yet, and it may be the client's."""
+        call = self._parts[wire_id].call
+        if not self._writer.tools.is_deferred(wire_id) or work_of(call, records) is not None:
+            return True
+        return False if call in records and records[call].executor == "browser" else None
+
+    def _work_so_far(self, part: CallPart, work: CallRecord, closing: Collection[str]) -> list[AnyChunk]:
         if work.is_final:
-            return self._recorded_result(part, work, ())
-        return self._writer.tools.output(part.wire_id, work.result["output"], preliminary=True)
+            return self._recorded_result(part, work, closing)
+        if work.state is State.APPROVED and work.result is not None:
+            return self._writer.tools.output(part.wire_id, work.result["output"], preliminary=True, closing=closing)
+        if self._writer.tools.has_progress(part.wire_id):
+            return []
+        return self._writer.tools.output(part.wire_id, STILL_AT_WORK, preliminary=True, closing=closing)
 
     def has_work(self, work: CallRecord) -> bool:
         return self._part_of(work) is not None
@@ -316,20 +327,20 @@ class CallParts:
     def _part_of(self, work: CallRecord) -> CallPart | None:
         return next((part for part in self._parts.values() if work.call in (part.call, work_key(part.call))), None)
 
-    def _ended(self, part: CallPart, record: CallRecord) -> list[AnyChunk]:
-        if part.is_known:
-            return self._writer.tools.output_known(part.wire_id)
-        return self._recorded_result(part, record, ())
-
     def recorded_end(self, wire_id: str, records: Records, closing: Collection[str]) -> list[AnyChunk] | None:
-        """The recorded outcome of a call that ADK has aborted; None if there is none."""
+        """What is recorded of a call that ADK has aborted: its outcome, or the work that goes on; None if nothing
+        is."""
         part = self._parts.get(wire_id)
-        record = records.get(part.call) if part is not None else None
-        if part is None or record is None or not record.is_final:
+        if part is None:
             return None
-        return self._recorded_result(part, record, closing)
+        work, record = work_of(part.call, records), records.get(part.call)
+        if work is not None:
+            return self._work_so_far(part, work, closing)
+        return self._recorded_result(part, record, closing) if record is not None and record.is_final else None
 
     def _recorded_result(self, part: CallPart, record: CallRecord, closing: Collection[str]) -> list[AnyChunk]:
+        if part.is_known:
+            return self._writer.tools.output_known(part.wire_id, closing=closing)
         if is_denied(record) and (record.chain is None or part.approval_id is not None):
             return self._writer.tools.deny(part.wire_id, refusal_text(record), closing=closing)
         chunk = recorded_chunk(part.wire_id, record)

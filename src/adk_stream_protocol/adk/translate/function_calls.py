@@ -63,6 +63,8 @@ class FunctionCalls:
         """The names of tools that certainly run in the browser."""
         self._worked_on: dict[str, None] = {}  # ids of calls that an agent works on, or that outlive the segment
         self._deferred: list[_DeferredCall] = []
+        self._of_answers: dict[str, list[str]] = {}  # the server's calls, by the events of their model's answers
+        self._beside: dict[str, list[str]] = {}  # the same, by each of these calls
 
     # -- calls --------------------------------------------------------------------------------------------------------
 
@@ -73,7 +75,7 @@ class FunctionCalls:
         out: list[AnyChunk] = []
         for piece in speaker.arguments.feed(call):
             if piece.opens:
-                out += [*self._writer.end_text(speaker), *self._writer.leave_behind(self.delegated)]
+                out += [*self._writer.end_text(speaker), *self._leave_behind({})]
                 out += self._writer.tool_input_start(self._wire_ids.new(speaker, piece.call_id), piece.name)
                 speaker.streamed_calls.add(piece.call_id)
             if piece.text:
@@ -117,8 +119,11 @@ class FunctionCalls:
         if call_id in speaker.streamed_calls:
             speaker.streamed_calls.discard(call_id)
         else:
-            out += self._writer.leave_behind(self.delegated)
+            out += self._leave_behind(records)
             out += self._writer.tool_input_start(self._wire_ids.new(speaker, call_id), name)
+        if name not in (*self.browser_tools, REQUEST_INPUT):
+            self._beside[call_id] = self._of_answers.setdefault(event.id, [])
+            self._beside[call_id].append(call_id)
         is_long_running = call_id in (event.long_running_tool_ids or ())
         part = CallPart(
             speaker.wire_ids[call_id],
@@ -166,9 +171,10 @@ class FunctionCalls:
 
     def worked_on_by(self, event: Event) -> str | None:
         """The wire id of the call that this agent works on."""
-        wire_id = self._wire_ids.of(worked_on_in(event))
-        if wire_id is not None:
-            self._worked_on[worked_on_in(event)] = None
+        worked_on = worked_on_in(event)
+        wire_id = self._wire_ids.of(worked_on)
+        if wire_id is not None:  # what stands beside it has no result before it: ADK stores them together
+            self._worked_on |= dict.fromkeys([worked_on, *self._beside.get(worked_on, ())])
         return wire_id
 
     def works_on(self, call_id: str) -> None:
@@ -179,7 +185,14 @@ class FunctionCalls:
     def delegated(self) -> list[str]:
         """The wire ids of the calls that the server goes on with."""
         found = (self._wire_ids.of(call_id) for call_id in self._worked_on)
-        return [wire_id for wire_id in found if wire_id is not None]
+        return [wire_id for wire_id in found if wire_id is not None and self._writer.tools.can_take_result(wire_id)]
+
+    def _leave_behind(self, records: Records) -> list[AnyChunk]:
+        """A client takes whole arguments in its last step only, so they come before the next one begins."""
+        going_on = [wire_id for wire_id in self.delegated if self._parts.goes_on(wire_id, records)]
+        deferred = [wire_id for wire_id in going_on if self._writer.tools.is_deferred(wire_id)]
+        out = [chunk for wire_id in deferred for chunk in self._writer.tools.to_server(wire_id)]
+        return [*out, *self._writer.leave_behind(going_on)]
 
     def starts_work(self, event: Event) -> bool:
         """Whether this event is of an agent that works on a deferred call."""
@@ -190,7 +203,7 @@ class FunctionCalls:
         out: list[AnyChunk] = []
         for wire_id in self.delegated:
             tools = self._writer.tools
-            is_open = tools.can_take_result(wire_id) and not tools.has_progress(wire_id)
+            is_open = not tools.has_progress(wire_id) and self._parts.goes_on(wire_id, records) is not False
             is_asked = self._parts.waits_for_person(wire_id, records) or self._parts.is_to_be_asked(wire_id, records)
             if is_open and not is_asked:
                 out += self._writer.tools.output(wire_id, {"status": "pending"}, preliminary=True)

@@ -2,7 +2,8 @@
 
 from typing import Any
 
-from ...protocol.call_record import CallRecord, State
+from ...protocol.call_keys import work_key
+from ...protocol.call_record import CallKey, CallRecord, Records, State
 from ...protocol.chunks import ToolOutputAvailable, ToolOutputError
 from ..calls.outcomes import recorded_response, refusal_text
 
@@ -17,6 +18,12 @@ def recorded_chunk(wire_id: str, record: CallRecord) -> ToolOutputAvailable | To
     if response.keys() == {"error"}:
         return ToolOutputError(wire_id, str(response["error"]))
     return ToolOutputAvailable(wire_id, response)
+
+
+def work_of(call: CallKey, records: Records) -> CallRecord | None:
+    """The work of a long-running call that goes on, or has ended, since its tool has returned."""
+    record = records.get(call)  # of its approval, if it had to be approved
+    return records.get(work_key(call)) if record is None or record.is_final else None
 
 
 def is_denied(record: CallRecord) -> bool:
