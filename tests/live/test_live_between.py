@@ -7,6 +7,7 @@ import pytest
 from google.adk.agents.run_config import RunConfig
 from google.adk.events import Event
 from google.adk.sessions import InMemorySessionService, Session
+from google.adk.tools import LongRunningFunctionTool
 from google.genai import types
 from websockets.exceptions import ConnectionClosedError
 
@@ -268,6 +269,35 @@ async def test_of_two_tabs_that_write_while_a_lost_answer_is_still_being_stored_
         first, second = await asyncio.gather(at.say("And now?"), other.say("Hello?"))
         assert (first.status, first.text) == (200, "Yes.")
         assert (second.error or {})["code"] == "run-active"
+
+
+class FailingSessions(InMemorySessionService):
+    is_down = False
+
+    async def append_event(self, session: Session, event: Event) -> Event:
+        if self.is_down:
+            raise ConnectionError
+        return await super().append_event(session, event)
+
+
+@both_families
+async def test_an_outcome_that_cannot_be_stored_in_the_session_blocks_nobody(family: str) -> None:
+    async def ask_the_boss() -> None:
+        """Takes days."""
+
+    till, sessions = Till(), FailingSessions()
+    script = [call("ask_the_boss"), call("pay", amount=5)], "Yes."
+    tools = (LongRunningFunctionTool(ask_the_boss), till.gated)
+    async with live_page(*script, family=family, tools=tools, sessions=sessions, **ON) as at:
+        asked = await at.say("Ask the boss, and pay.")
+        await asyncio.sleep(5)
+        sessions.is_down = True
+        told = {**at.part("ask_the_boss"), "state": "output-available", "output": {"boss": "yes"}}
+        kept = await at.send_parts(asked.message_id or "", told)
+        assert "Your answer is recorded" in kept.chunks[-1]["errorText"]
+        sessions.is_down = False
+        await asyncio.sleep(5)
+        assert (await at.say("Hello?")).text == "Yes."
 
 
 # -- a model that numbers its calls anew -------------------------------------------------------------------------------
