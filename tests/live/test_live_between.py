@@ -5,6 +5,9 @@ from typing import Any
 
 import pytest
 from google.adk.agents.run_config import RunConfig
+from google.adk.events import Event
+from google.adk.sessions import InMemorySessionService, Session
+from google.adk.tools import LongRunningFunctionTool
 from google.genai import types
 from websockets.exceptions import ConnectionClosedError
 
@@ -227,6 +230,74 @@ async def test_a_store_that_dies_during_a_wait_and_comes_back_after_the_session_
             late = await again.answer()
             assert (late.status, late.text) == (200, "Paid.")
             assert (till.paid, await world.states()) == ([5], ["done"])
+
+
+class SlowSessions(InMemorySessionService):
+    append_s = 0.0
+
+    async def append_event(self, session: Session, event: Event) -> Event:
+        await asyncio.sleep(self.append_s)
+        return await super().append_event(session, event)
+
+
+@both_families
+@modes
+async def test_of_two_tabs_that_write_while_a_lost_answer_is_still_being_stored_one_is_answered(
+    family: str, options: dict[str, Any]
+) -> None:
+    async def server(session: LiveSession) -> None:
+        if session.number == 1:
+            await session.expect_text()
+            await session.resumption_handle("h1")
+            await session.say("The first half ")
+            session.fail(ConnectionClosedError(None, None))
+            return
+        while (received := await session.expect()).kind != "close":
+            if received.asks_for_reply:
+                await session.answer("Yes.")
+
+    model, sessions = ScriptedLiveModel(server, family=family), SlowSessions()
+    async with (
+        live_world(model=model, sessions=sessions, **options) as world,
+        world.socket() as at,
+        world.socket() as other,
+    ):
+        lost = asyncio.create_task(at.say("Tell me."))
+        await until(lambda: len(model.sessions) > 1)
+        sessions.append_s = 3
+        assert (await lost).chunks[-1]["type"] == "error"
+        first, second = await asyncio.gather(at.say("And now?"), other.say("Hello?"))
+        assert (first.status, first.text) == (200, "Yes.")
+        assert (second.error or {})["code"] == "run-active"
+
+
+class FailingSessions(InMemorySessionService):
+    is_down = False
+
+    async def append_event(self, session: Session, event: Event) -> Event:
+        if self.is_down:
+            raise ConnectionError
+        return await super().append_event(session, event)
+
+
+@both_families
+async def test_an_outcome_that_cannot_be_stored_in_the_session_blocks_nobody(family: str) -> None:
+    async def ask_the_boss() -> None:
+        """Takes days."""
+
+    till, sessions = Till(), FailingSessions()
+    script = [call("ask_the_boss"), call("pay", amount=5)], "Yes."
+    tools = (LongRunningFunctionTool(ask_the_boss), till.gated)
+    async with live_page(*script, family=family, tools=tools, sessions=sessions, **ON) as at:
+        asked = await at.say("Ask the boss, and pay.")
+        await asyncio.sleep(5)
+        sessions.is_down = True
+        told = {**at.part("ask_the_boss"), "state": "output-available", "output": {"boss": "yes"}}
+        kept = await at.send_parts(asked.message_id or "", told)
+        assert "Your answer is recorded" in kept.chunks[-1]["errorText"]
+        sessions.is_down = False
+        await asyncio.sleep(5)
+        assert (await at.say("Hello?")).text == "Yes."
 
 
 # -- a model that numbers its calls anew -------------------------------------------------------------------------------

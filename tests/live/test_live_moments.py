@@ -12,7 +12,7 @@ from google.adk.sessions import InMemorySessionService
 from adk_stream_protocol import ChatBridge, Limits
 from adk_stream_protocol.store.memory import MemoryStore
 from adk_stream_protocol.testing import Answer, LiveSession, ScriptedLiveModel, ScriptedModel, call
-from live.live_pages import LivePage, World, approved, both_families, live_page, live_world, until, until_closed
+from live.live_pages import CHAT, LivePage, World, approved, both_families, live_page, live_world, until, until_closed
 from support.apps import app_of, runner_of, user_of
 from support.conversations import Conversation
 from support.pages import Slow, Till
@@ -141,6 +141,33 @@ async def test_answers_by_two_workers_at_once_are_one_decision(family: str, talk
             (state,) = await at.world.states()
             assert till.paid == ([5] if state == "done" else [])
             assert state in ("done", "denied")
+
+
+@both_families
+@talks_on
+async def test_a_call_that_is_approved_when_the_lease_is_lost_is_run_by_whoever_has_it_next(
+    family: str, talks_on: bool
+) -> None:
+    """The worker was paused, and takes the approval up before it learns of its loss."""
+    for moment in (0, 5, 15, 30):
+        till = Till()
+        async with live_page(*(PAY, "Paid."), family=family, tools=(till.gated,), **options(talks_on)) as at:
+            asked = await at.say("Pay.")
+            deciding = asyncio.create_task(at.send_parts(asked.message_id or "", approved(at.part("pay"))))
+            await turns_of_the_loop(moment)
+            store = at.world.store
+            stored = store._leases[CHAT]  # pyright: ignore
+            stored.expires_at = stored.expires_at - 1_000
+            other = (await store.acquire(CHAT, 10)).lease
+            assert other is not None
+            await asyncio.sleep(8)
+            await store.release(other)
+            assert (await deciding).status in (200, 400)
+            await asyncio.sleep(2_000)  # until somebody looks for what was approved and not begun
+            (state,) = await at.world.states()
+            shown = [part["state"] for part in (await at.chat.messages())[-1]["parts"] if part["type"] == "tool-pay"]
+            ends = {"done": (1, ["output-available"]), "outcome-unknown": (1, ["output-error"])}
+            assert (len(till.paid), shown) == ends[state]
 
 
 # -- a restart ---------------------------------------------------------------------------------------------------------

@@ -254,6 +254,35 @@ async def test_an_answer_that_meets_the_withdrawal_has_one_outcome(
         assert [part["state"] for part in parts if part["type"] == "tool-pay"] == [shown]
 
 
+@both_families
+@pytest.mark.parametrize("kind", TOOLS)
+@pytest.mark.parametrize("talks_on", [True, False])
+async def test_an_answer_that_meets_the_withdrawal_ends_though_the_model_says_nothing_more(
+    family: str, kind: str, talks_on: bool
+) -> None:
+    """Nobody told it of the call, so that it has nothing to say."""
+
+    async def server(session: LiveSession) -> None:
+        await session.expect_text()
+        made = await session.call("pay", amount=5)
+        await takes_back.wait()
+        await session.cancel(made.id or "")
+        while (received := await session.expect()).kind != "close":
+            if received.kind == "content":
+                await session.answer("Hello.")
+
+    takes_back, till, model = asyncio.Event(), Till(), ScriptedLiveModel(server, family=family)
+    options = {"live_while_waiting": "continue" if talks_on else "refuse"}
+    async with live_page(model=model, tools=(TOOLS[kind](till),), **options) as at:
+        await at.say("Pay.")
+        at.decide("pay", approved=True)
+        takes_back.set()
+        told = await at.answer()
+        assert (errors_in(told), told.chunks[-1]["type"]) == ([WITHDRAWN], "finish")
+        assert (await at.say("Hello?")).text == "Hello."
+        assert (till.paid, await at.world.states(), len(model.sessions)) == ([], ["withdrawn"], 1)
+
+
 async def breathe(ticks: int) -> None:
     for _ in range(ticks):
         await asyncio.sleep(0)

@@ -26,6 +26,7 @@ class Scene:
     cuts: int = 0
     losses: int = 0
     handovers: int = 0
+    withdrawals: int = 0
     absences: int = 0
     ends: tuple[str, ...] = ()
     gated: bool = True
@@ -44,11 +45,17 @@ class CallBook:
     is_seen: bool = False
     """Its card was in a segment that somebody has read."""
     is_refused: bool = False
+    is_taken_back: bool = False
+    """By the model, which gets no result of it."""
     is_orphan: bool = False
     message: str = ""
     has_result: int = 0
     is_told: bool = False
     """The model knows that it waits."""
+
+    @property
+    def needs_nobody(self) -> bool:
+        return self.is_refused or self.is_taken_back
 
 
 @dataclass
@@ -115,6 +122,7 @@ class BookedTable:
                 "cut": scene.cuts,
                 "lose": scene.losses,
                 "hand over": scene.handovers,
+                "take back": scene.withdrawals,
                 "go": scene.absences,
             },
             calls={name: names[name] for name in scene.calls},

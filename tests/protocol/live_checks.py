@@ -10,7 +10,7 @@ def check(world: BookedTable) -> None:
         assert world.turns.receive(facts.TimerFired(timer)) == [], "a late timer changes something"
     for name, book in books.calls.items():
         assert book.has_result <= 1, "a result comes twice"
-        if book.state in ("waiting", "left") and not book.is_refused and not books.is_over:
+        if book.state in ("waiting", "left") and not book.needs_nobody and not books.is_over:
             check_waiting(world, name, book)
     if books.is_over:
         return
@@ -51,10 +51,10 @@ def check_open(world: BookedTable, name: str) -> None:
 def is_moving(world: BookedTable, name: str) -> bool:
     books = world.books
     at_work = ("made", "running", "free", "settled")
-    asking = {book.outer for book in books.calls.values() if book.state == "waiting" and not book.is_refused}
+    asking = {book.outer for book in books.calls.values() if book.state == "waiting" and not book.needs_nobody}
     working = [call for call, book in books.calls.items() if book.state in at_work and call not in asking]
-    refused = [book for book in books.calls.values() if book.is_refused and book.state != "over"]
-    return bool(working or refused) or name in books.timers
+    ending = [book for book in books.calls.values() if book.needs_nobody and book.state not in ("left", "over")]
+    return bool(working or ending) or name in books.timers
 
 
 def superseded(world: BookedTable) -> set[str]:

@@ -97,5 +97,7 @@ SCENES = [
     Scene("talking on beside a call that blocks", words=1, talks_on=True),
     Scene("speech while a call waits", calls=("c2",), words=1, utterances=2, cuts=1, talks_on=True),
     Scene("speech while a call waits, Gemini 3", family="3", calls=("c2",), words=1, utterances=2, talks_on=True),
+    Scene("calls that are taken back", words=1, withdrawals=1),
+    Scene("a call beside the conversation that is taken back, Gemini 3", family="3", calls=("c2",), withdrawals=1),
     Scene("the end while the model talks on", calls=("c2",), talks_on=True, ends=ENDS),
 ]

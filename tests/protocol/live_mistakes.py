@@ -182,6 +182,14 @@ def speak_of_result(real: Real, routes: Routes, event: Any) -> Any:
     return real(routes, event)
 
 
+def wait_for_words_about_nothing(real: Real, turns: LiveTurns, event_id: str) -> None:
+    place = turns._places.get(event_id)  # pyright: ignore
+    if place is not None:
+        told = replace(place.event, is_untold=False)
+        turns._places[event_id] = replace(place, event=told)  # pyright: ignore
+    real(turns, event_id)
+
+
 PLANTED: dict[str, tuple[Plant, str, str]] = {
     "segments are opened again": (
         method(LiveSegments, "_open", lambda real, turns, message, *given: turns._do(effects.Open(message.name))),
@@ -308,6 +316,11 @@ PLANTED: dict[str, tuple[Plant, str, str]] = {
         ignored("Abandoned"),
         "a tool beside the conversation, and a transfer",
         "a run that cannot act",
+    ),
+    "a model that took a call back is waited for": (
+        method(LiveTurns, "_emitted", wait_for_words_about_nothing),
+        "calls that are taken back",
+        "open for ever",
     ),
     "a tool that was given up is lost": (
         never(LiveTurns, "_hand_over"),

@@ -88,8 +88,10 @@ class World(BookedTable):
             yield f"answer {name}"
         if book.state in ("waiting", "free") and book.is_orphan:
             yield f"abandon {name}"
-        elif book.state == "free" or (book.state == "waiting" and book.is_refused):
+        elif book.state == "free" or (book.state == "waiting" and book.needs_nobody):
             yield f"free {name}"
+        if books.left["take back"] and book.state in ("waiting", "free") and not book.needs_nobody:
+            yield f"withdraw {name}"
         inner = [
             other for other in books.calls.values() if other.outer == name and other.state not in ("to come", "over")
         ]
@@ -346,10 +348,16 @@ class World(BookedTable):
         book = self.books.calls[name]
         book.state = "running"
         self.feed(facts.GoesOn(key(name)))
-        if book.is_refused:
+        if book.needs_nobody:
             self._settle(name)
         else:
             self.feed(facts.Began(key(name), beside=book.beside))
+
+    def _withdraw(self, name: str) -> None:
+        self.books.left["take back"] -= 1
+        self.books.calls[name].is_taken_back = True
+        done = self.feed(facts.Withdrawn((key(name),)))
+        assert effects.Withdraw(key(name)) in done or self.books.is_lost, "nobody is told that a call was taken back"
 
     def _abandon(self, name: str) -> None:
         self.books.calls[name].state = "over"
@@ -371,10 +379,11 @@ class World(BookedTable):
         books = self.books
         books.calls[name].state = "over"
         books.calls[name].has_result += 1
-        if self.scene.family == "2.5" or not books.owed:
+        is_untold = books.calls[name].is_taken_back
+        if not is_untold and (self.scene.family == "2.5" or not books.owed):
             books.owed += 1  # it ends the turn of the call, and answers in another one
         books.unheard += bool(books.unheard)
-        self._came(self._event(is_said=True, results=(key(name),)))
+        self._came(self._event(is_said=True, results=(key(name),), is_untold=is_untold))
         self._emit()
 
     # -- the end

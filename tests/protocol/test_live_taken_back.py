@@ -5,7 +5,7 @@ import pytest
 from adk_stream_protocol.protocol import live_effects as effects
 from adk_stream_protocol.protocol import live_facts as facts
 from adk_stream_protocol.protocol.call_record import CallKey
-from adk_stream_protocol.protocol.live_effects import Effect
+from adk_stream_protocol.protocol.live_effects import QUIET_S, Effect
 from adk_stream_protocol.protocol.live_facts import ModelEvent
 from adk_stream_protocol.protocol.live_turns import LiveTurns
 
@@ -43,6 +43,27 @@ def test_it_begins_no_words_of_the_model() -> None:
     comes(turns, ModelEvent("result", is_said=True, results=(CALL,), is_untold=True))
     assert turns.routes.is_idle
     assert turns.open_message is None or turns.open_message.name == "A"
+
+
+@pytest.mark.parametrize("is_untold", [True, False])
+def test_its_segment_closes_when_it_is_quiet_unless_the_model_waits_for_another_call(is_untold: bool) -> None:
+    turns = called()
+    turns.receive(facts.Waits(CALL, blocks=False))
+    comes(turns, ModelEvent("done", is_turn_complete=True))
+    turns.receive(facts.Answered(frozenset({CALL}), done=frozenset({CALL})))
+    result = comes(turns, ModelEvent("result", is_said=True, results=(CALL,), is_untold=is_untold))
+    started = [effect for effect in result if isinstance(effect, effects.StartTimer)]
+    assert [effect.seconds for effect in started] == ([QUIET_S] if is_untold else [])
+    for effect in started:
+        assert effects.Close("A", effects.End.FINISH) in turns.receive(facts.TimerFired(effect.timer))
+
+
+def test_its_segment_stays_while_another_call_waits_that_blocks() -> None:
+    turns, other = called(), CallKey("inv", "c2")
+    comes(turns, ModelEvent("call-2", is_said=True, calls=(other,)))
+    turns.receive(facts.Waits(other, blocks=True))
+    result = comes(turns, ModelEvent("result", is_said=True, results=(CALL,), is_untold=True))
+    assert not [effect for effect in result if isinstance(effect, effects.StartTimer)]
 
 
 def test_a_result_of_a_call_that_is_not_known_belongs_to_what_is_said_now() -> None:

@@ -204,8 +204,8 @@ class LiveTurns(LiveSegments):
             self._close(message)
             if message.unwanted is Unwanted.SUPERSEDED and not any(call.blocks for call in message.calls.values()):
                 message.unwanted = None
-        elif event.results and message is not self.routes.current and not message.is_blocked:
-            self._start_timer("quiet", message, QUIET_S)  # the model is at something else
+        elif event.results and (event.is_untold or message is not self.routes.current) and not message.is_blocked:
+            self._start_timer("quiet", message, QUIET_S)  # the model is at something else, or gets no result
         elif event.is_turn_complete or (message.unwanted is Unwanted.INTERRUPTED and not message.is_busy):
             self._start_timer("silent", message, SILENT_S)
         self._close_if_it_waits(message)

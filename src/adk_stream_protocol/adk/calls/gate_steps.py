@@ -10,7 +10,7 @@ from google.adk.tools.tool_confirmation import ToolConfirmation
 
 from ...errors import StoreUnavailable
 from ...protocol.call_record import State as CallState
-from .gated_call import RETRIES_S, STORE_DOWN, GatedCall
+from .gated_call import ELSEWHERE, RETRIES_S, STORE_DOWN, GatedCall
 from .leased_chat import LeasedChat
 from .unanswerable import withdraw_question
 
@@ -50,6 +50,8 @@ async def take_up(call: GatedCall, arguments: dict[str, Any], tool_context: Tool
     """None if the call may run now, or the response that ADK gets instead."""
     try:
         instead = await (_take_up_inside(call, arguments) if call.waits_inside else call.take_up(arguments))
+        if call.waits_inside and instead == {"error": ELSEWHERE}:
+            await _wait_if_lease_is_lost(call)
     except Exception:
         call.leased.not_run.add(call.key)  # the store may have recorded its start all the same
         raise
@@ -57,6 +59,14 @@ async def take_up(call: GatedCall, arguments: dict[str, Any], tool_context: Tool
     if record is not None and record.state in (CallState.DONE, CallState.FAILED):
         tool_context.state.update(record.result["state"])
     return instead
+
+
+async def _wait_if_lease_is_lost(call: GatedCall) -> None:
+    """Whoever has the lease goes on with the call: it would not, if ADK told the session now that the call was not run.
+    This run ends when its next renewal fails."""
+    if not await call.store.renew(call.leased.lease, call.lease_s):
+        call.leased.begins_nothing = True
+        await wait_if_run_is_ending(call.leased)
 
 
 async def _take_up_inside(call: GatedCall, arguments: dict[str, Any]) -> dict[str, Any] | None:

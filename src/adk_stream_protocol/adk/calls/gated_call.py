@@ -36,7 +36,7 @@ logger = logging.getLogger(__name__)
 
 NOT_APPROVED = "This call was not run: nobody has approved it."
 STORE_DOWN = "This call was not run: approvals cannot be recorded right now."
-_ELSEWHERE = "This call was not run: another run has taken it up."
+ELSEWHERE = "This call was not run: another run has taken it up."
 _ID_USED_BEFORE = "This call was not run: an earlier call of this turn has its id."
 NOT_BEGUN = "This call was not run: it was stopped before it began."
 _TOO_LARGE = "This call was not run: a browser cannot read an integer above 2^53 exactly. Send it as a string."
@@ -272,7 +272,7 @@ class GatedCall:
         if found is not None and found.is_final:
             return ended_response(found)
         if found is None or found.state is not State.STARTED:
-            return {"error": _ELSEWHERE}
+            return {"error": ELSEWHERE}
         if self._may_have_begun and found.lease_token == self.leased.lease.token:
             await self.lose()  # by ourselves, it seems: nobody else would record an end
         return {"error": OUTCOME_UNKNOWN}

@@ -112,7 +112,7 @@ class LiveRun:
         self, message: LiveMessage, content: types.Content, state_delta: dict[str, Any] | None, by: LiveListener
     ) -> ChunkLog:
         """The user writes. Calls that ADK waits for are refused by that: it would hear nothing before they end."""
-        if self.log is not None or self.is_ending:
+        if self._segments.turns.open_message is not None or self.is_ending:  # its log may not be there yet
             raise RunActive
         await self._segments.write(message, (content, state_delta), by)
         if message.last_log is None:
