@@ -13,6 +13,7 @@ import msgspec
 from ..errors import MalformedRequest, RequestTooLarge
 from ..limits import Limits
 from .answers import CONFIRMATION
+from .body_meter import too_large_file, too_much_json
 from .chunks import SdkVersion
 from .digest import MAX_DEPTH
 from .messages import ApprovalStyle, Message, MessageHead, OlderMessage, RequestBody, what_is_wrong
@@ -77,7 +78,7 @@ def read_turn(request: RequestBody, limits: Limits, *, sdk_version_header: str |
         answers = _answers(_parts(raw, place))
         return Turn(request.id, message_id, (), sdk_version, request.approval_style, answers=answers)
     if head.role != "user":
-        raise MalformedRequest("The last message must be the user's, or an answer to calls.")
+        raise MalformedRequest(_LAST_MESSAGE)
     parts = _parts(raw, place)
     results = [part for part in parts if part.get("type") in _ANSWERS_OF_A_USER]
     if results:
@@ -181,6 +182,9 @@ def _decode(body: bytes | msgspec.Raw, shape: type[_Shape], inside: str = "") ->
 
 _NO_CHAT_REQUEST = MalformedRequest.public_text.rstrip(".")
 _WHAT_TO_SEND = "Send JSON with the `id` of the chat and its `messages`, as `useChat` does."
+_LAST_MESSAGE = (
+    "The last message must have the role `user`, or be the assistant's, with outputs or decisions for its tool calls."
+)
 _AI_SDK_4 = (
     "A message with its text in `content` is of AI SDK 4. Use AI SDK 5 or newer, or send the text as "
     '`parts: [{"type": "text", "text": "..."}]`.'
@@ -256,9 +260,9 @@ def _user_parts(parts: list[dict[str, Any]], limits: Limits) -> tuple[TextInput 
         elif not (isinstance(kind, str) and kind.startswith("data-")):  # data parts are the page's own
             raise MalformedRequest("A user message may have text, file and data parts only.")
     if not taken:
-        raise MalformedRequest("The message is empty.")
+        raise MalformedRequest("The message is empty: it needs a part of the type `text` or `file`.")
     if text_bytes > limits.max_json_bytes:
-        raise RequestTooLarge()
+        raise RequestTooLarge(too_much_json(limits))
     return tuple(taken)
 
 
@@ -289,7 +293,7 @@ def _data_url(url: str, limits: Limits) -> bytes:
     if not comma:
         raise MalformedRequest("A data: URL has no contents.")
     if head.lower().endswith(";base64") and len(payload) * 3 // 4 > limits.max_file_bytes + 2:
-        raise RequestTooLarge("A file is too large.")
+        raise RequestTooLarge(too_large_file(limits))
     try:
         content = (
             base64.b64decode(payload, validate=True) if head.lower().endswith(";base64") else unquote_to_bytes(payload)
@@ -297,7 +301,7 @@ def _data_url(url: str, limits: Limits) -> bytes:
     except (binascii.Error, ValueError):
         raise MalformedRequest("A data: URL is not valid base64.") from None
     if len(content) > limits.max_file_bytes:
-        raise RequestTooLarge("A file is too large.")
+        raise RequestTooLarge(too_large_file(limits))
     return content
 
 
