@@ -1,15 +1,15 @@
 """Measures a request while it arrives."""
 
 from ..errors import RequestTooLarge
-from ..limits import MIB, Limits
+from ..limits import Limits, size
 
 
 def too_large_file(limits: Limits) -> str:
-    return f"A file is too large: {limits.max_file_bytes / MIB:g} MiB are allowed."
+    return f"A file is too large: {size(limits.max_file_bytes)} are allowed."
 
 
 def too_much_json(limits: Limits) -> str:
-    return f"The request is too large: {limits.max_json_bytes / MIB:g} MiB without its files are allowed."
+    return f"The request is too large: {size(limits.max_json_bytes)} without its files are allowed."
 
 
 class BodyMeter:
@@ -54,7 +54,7 @@ class BodyMeter:
         self._tail = b"" if self._url_bytes is not None else window[max(position, len(window) - 5) :]
         if self._total > self._limits.max_body_bytes:
             raise RequestTooLarge(
-                f"The request is too large: {self._limits.max_body_bytes / MIB:g} MiB with its files are allowed. "
+                f"The request is too large: {size(self._limits.max_body_bytes)} with its files are allowed. "
                 "Send only the last message instead of all."
             )
         if self._total - self._in_urls > self._limits.max_json_bytes:

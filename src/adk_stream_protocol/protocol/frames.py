@@ -14,7 +14,7 @@ from typing import Annotated, Any, cast, get_args
 import msgspec
 
 from ..errors import BridgeError, MalformedRequest, RequestTooLarge
-from ..limits import MIB, Limits
+from ..limits import Limits, size
 from .body_meter import BodyMeter
 from .chunks import encode_json
 from .messages import ApprovalStyle, ClientStyle, RequestBody, what_is_wrong
@@ -209,8 +209,8 @@ def require_size(frame: bytes, limits: Limits) -> None:
     except RequestTooLarge:
         BodyMeter(limits).feed(frame)  # refuses what HTTP would not take either
         raise RequestTooLarge(
-            f"This is too large for a WebSocket: a file may have {max_file_bytes / MIB:g} MiB there, and all of it "
-            f"{max_frame_bytes / MIB:g} MiB. Stop the live session, then send it over HTTP."
+            f"This is too large for a WebSocket: a file may have {size(max_file_bytes)} there, and all of it "
+            f"{size(max_frame_bytes)}. Stop the live session, then send it over HTTP."
         ) from None
 
 

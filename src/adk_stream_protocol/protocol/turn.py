@@ -63,9 +63,7 @@ def decode_turn(body: bytes, limits: Limits, *, sdk_version_header: str | None =
 
 def read_turn(request: RequestBody, limits: Limits, *, sdk_version_header: str | None = None) -> Turn:
     if not is_chat_id(request.id):
-        raise MalformedRequest(
-            f"The id {_IDENTIFIER_RULE}, other than `user` and `approvals`, and must not begin like a drive (`c:`)."
-        )
+        raise MalformedRequest(CHAT_ID_RULE)
     if request.message_id is not None:
         _identifier(request.message_id, "messageId")
     sdk_version = decode_sdk_version(request.sdk_version, sdk_version_header)
@@ -206,6 +204,7 @@ def _is_null(value: msgspec.Raw) -> bool:
 
 _IDENTIFIER = re.compile(r"[^\s/\\\x00-\x1f\x7f]{1,128}")
 _IDENTIFIER_RULE = "must be 1 to 128 printable characters without spaces and slashes"
+CHAT_ID_RULE = f"The id {_IDENTIFIER_RULE}, other than `user` and `approvals`, and must not begin like a drive (`c:`)."
 # ADK keeps no files under the first and the last of these, and the inbox has its address under the other.
 _NOT_FOR_CHATS = re.compile(r"user|approvals|[A-Za-z]:.*", re.DOTALL)
 
