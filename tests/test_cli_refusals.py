@@ -135,6 +135,14 @@ def test_a_port_in_use_is_said_with_the_option_for_another(taken_port: str, gemi
     assert said == f"Port {taken_port} is in use. Choose another one: --port {int(taken_port) + 1}"
 
 
+@pytest.mark.parametrize("port", ["-1", "65536"])
+def test_a_number_that_is_no_port_is_refused(port: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit, match="2"):
+        cli.main(["demo", "--port", port])
+    said = capsys.readouterr().err
+    assert said.endswith(f"error: argument --port: {port} is no port: choose one from 1 to 65535\n")
+
+
 def test_an_address_of_another_machine_is_refused(gemini_agent: str) -> None:
     said = refusal_of("serve", gemini_agent, "--host", "192.0.2.1", "--user-header", "x-user")
     assert said == "192.0.2.1:8000 cannot be used: Cannot assign requested address"

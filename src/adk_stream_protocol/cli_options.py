@@ -81,7 +81,7 @@ def build_parser() -> argparse.ArgumentParser:
     for command in (demo, record):
         command.add_argument("--model", help="the demo's model: any that ADK knows, such as gemini-flash-latest")
     for command in (demo, serve, record, replay):
-        command.add_argument("--port", type=int, default=8000, help="the port to listen on (default: %(default)s)")
+        command.add_argument("--port", type=_port, default=8000, help="the port to listen on (default: %(default)s)")
     for command in (demo, serve, record):
         command.add_argument("--host", default="127.0.0.1", help="the address to listen on (default: %(default)s)")
         command.add_argument(
@@ -117,3 +117,10 @@ def _positive(text: str) -> float:
 def _time(text: str) -> float:
     found = datetime.fromisoformat(text)
     return (found if found.tzinfo is not None else found.replace(tzinfo=UTC)).timestamp()
+
+
+def _port(text: str) -> int:
+    number = int(text)
+    if not 0 <= number < 65536:  # 0 means any that is free
+        raise argparse.ArgumentTypeError(f"{number} is no port: choose one from 1 to 65535")
+    return number

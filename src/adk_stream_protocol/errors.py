@@ -77,7 +77,7 @@ class RequestTooLarge(RemoteProtocolError):
 class WrongMediaType(RemoteProtocolError):
     status = 415
     code = "wrong-media-type"
-    public_text = "Send the request as application/json, not compressed."
+    public_text = "Send JSON with the header `content-type: application/json`, not compressed."
 
 
 class RangeNotSatisfiable(RemoteProtocolError):
@@ -108,7 +108,7 @@ class CrossSite(Refusal):
 class NotFound(Refusal):
     status = 404
     code = "not-found"
-    public_text = "Not found."
+    public_text = "Not found: there is nothing with this id, or it belongs to another user."
 
 
 class RunActive(Refusal):

@@ -7,6 +7,11 @@ from .errors import ConfigurationError
 MIB = 1024 * 1024
 
 
+def size(size_bytes: int) -> str:
+    """For people."""
+    return f"{size_bytes / MIB:g} MiB" if size_bytes >= MIB else f"{size_bytes / 1024:g} KiB"
+
+
 @dataclass(frozen=True, kw_only=True)
 class Limits:
     """Limits of one bridge. The defaults suit a chat page. Names that end in `_s` are in seconds."""
@@ -44,7 +49,7 @@ class Limits:
     enough to bound the cost of an agent that loops."""
 
     lease_s: float = 10
-    """After this time without a renewal, a worker loses its runs to other workers. It renews them after a third
+    """After this time without a renewal, a worker loses its runs to other workers. It renews its leases after a third
     of it, from a thread, unless its event loop has hung for a minute. Long enough for a pause of the machine, short
     enough for a person who waits."""
 

@@ -95,7 +95,7 @@ async def test_a_browsers_tool_that_cannot_say_whether_it_asks_fails(
     if is_live:
         at.observe()
         assert await at.before(tool) == {"error": "The tool pay failed."}
-        assert logged(caplog) == ["it cannot be found out whether pay needs an approval: ValueError"]
+        assert logged(caplog) == ["pay was not run, because its `approve` failed: ValueError"]
     else:
         with pytest.raises(ValueError, match="secret"):
             await at.before(tool)

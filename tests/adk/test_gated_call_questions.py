@@ -117,7 +117,7 @@ async def test_an_id_is_used_once() -> None:
     first = gate.leased.records[KEY]
     gate.leased.unasked.clear()
     refusal = await gate.call({"amount": 6}).ask(hint=None, approval_id=None)
-    assert refusal == "This call was not run: an earlier call of this turn has its id."
+    assert refusal == "This call was not run: an earlier call of this turn has the same id."
     assert gate.leased.records == {KEY: first}
     assert gate.leased.unasked == set()
 

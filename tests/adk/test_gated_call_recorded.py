@@ -66,7 +66,7 @@ async def test_what_the_policy_waives_is_approved_by_the_policy() -> None:
     assert (stored.approval_id or "").startswith("adk-")
     assert told == []  # nobody is asked
     again = await gate.call().approve_by_policy()
-    assert again == "This call was not run: an earlier call of this turn has its id."
+    assert again == "This call was not run: an earlier call of this turn has the same id."
 
 
 @pytest.mark.parametrize(("verdict", "approval_id"), [("nobody", "a1"), ("nobody", None), (None, None)])
@@ -120,7 +120,7 @@ async def test_a_remote_agents_question_is_recorded_under_its_own_id() -> None:
     assert (stored.approval_id, stored.question_id, stored.made_in) == (None, "q1", made_in)
     assert (stored.hint, stored.asked_payload) == ("Sure?", {"to": ""})
     refusal = await gate.call().ask_for_remote(FunctionCall(id="q2", args=None), made_in)
-    assert refusal == "This call was not run: an earlier call of this turn has its id."
+    assert refusal == "This call was not run: an earlier call of this turn has the same id."
 
 
 @pytest.mark.parametrize("asked", [None, {}, {"toolConfirmation": "?"}])

@@ -169,7 +169,7 @@ async def test_an_output_may_be_as_large_as_the_limit() -> None:
     size = len(b'[{"output":"ok"},null]')
     at = Answers(asked_in("m1", "1"), browsers())
     assert (await at.read(output(), limits=Limits(max_output_bytes=size))).changes
-    with pytest.raises(RequestTooLarge, match=r"^The output of a tool is too large\.$"):
+    with pytest.raises(RequestTooLarge, match=r"^The output of a tool is too large: .* KiB are allowed\.$"):
         await at.read(output(), limits=Limits(max_output_bytes=size - 1))
     filled = Answers(asked_in("m1", "1"), record())
     with pytest.raises(RequestTooLarge):

@@ -37,7 +37,7 @@ from support.records import read_whole
 FAILED = {"error": "The tool pay failed."}
 NOT_APPROVED = {"error": "This call was not run: nobody has approved it."}
 STORE_DOWN = {"error": "This call was not run: approvals cannot be recorded right now."}
-ID_USED_BEFORE = {"error": "This call was not run: an earlier call of this turn has its id."}
+ID_USED_BEFORE = {"error": "This call was not run: an earlier call of this turn has the same id."}
 ASKS_AGAIN = {"error": "This call was not completed: a tool cannot ask for approval a second time."}
 NO_RESULT = {"error": "This call was run, and gave no result."}
 UNKNOWN = "The server stopped while this call was running. Whether it took effect is unknown; it was not run again."

@@ -68,13 +68,19 @@ def test_the_body_for_the_application_is_refused_in_the_same_words() -> None:
         decode_body(b"[]")
 
 
+TYPES = (
+    " It is one of `send`, `resume`, `abort`, `ping`, `attach`, `detach`, `voice-start`, `voice-end`, `audio`, "
+    "`activity-start`, `activity-end`, `interrupt`, `stop`"
+)
+
+
 @pytest.mark.parametrize(
     ("frame", "fault"),
     [
         ({"type": "send", "requestId": "r", "messages": []}, "`id` is missing"),
         ({"type": "send", "requestId": "r", "id": 1, "messages": []}, "`id` has a wrong type or value"),
-        ({"type": SECRET, "requestId": "r"}, "`type` has a wrong type or value"),
-        ({"requestId": "r"}, "`type` is missing"),
+        ({"type": SECRET, "requestId": "r"}, f"`type` has a wrong type or value.{TYPES}"),
+        ({"requestId": "r"}, f"`type` is missing.{TYPES}"),
         ([SECRET], "it is not an object"),
     ],
 )

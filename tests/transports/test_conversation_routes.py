@@ -13,13 +13,14 @@ from starlette.requests import HTTPConnection
 
 from adk_stream_protocol import Limits
 from adk_stream_protocol.chat import service
+from adk_stream_protocol.errors import NotFound
 from adk_stream_protocol.protocol.call_record import ChatKey
 from adk_stream_protocol.store.base import Acquired
 from adk_stream_protocol.store.memory import MemoryStore
 from adk_stream_protocol.testing import call
 from support.conversations import Store, conversation, every_store, hanging
 
-NOT_FOUND = {"error": {"code": "not-found", "message": "Not found."}}
+NOT_FOUND = {"error": {"code": "not-found", "message": NotFound.public_text}}
 
 
 def signed_in(connection: HTTPConnection) -> str | None:

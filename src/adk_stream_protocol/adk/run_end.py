@@ -72,5 +72,12 @@ def log_failure(error: Exception, segment: str) -> None:
     while frame is not None and frame.tb_next is not None:
         frame = frame.tb_next
     where = f"{frame.tb_frame.f_code.co_filename}:{frame.tb_lineno}" if frame else "unknown"
-    logger.error("run %s failed: %s at %s", segment, type(error).__qualname__, where)
+    logger.error("run %s failed: %s at %s%s", segment, type(error).__qualname__, where, _what_to_do(error))
     logger.debug("details of run %s", segment, exc_info=error)
+
+
+def _what_to_do(error: Exception) -> str:
+    """The first failure of most newcomers, at the end of two long tracebacks of ADK's."""
+    if isinstance(error, ValueError) and str(error).startswith("No API key was provided"):
+        return ". Gemini needs a key: set GOOGLE_API_KEY before the server starts"
+    return ""

@@ -18,7 +18,7 @@ from ..adk.run import AnsweredCalls
 from ..adk.session import Chat, MessageIds
 from ..chunk_log import ChunkLog, Reading
 from ..errors import MalformedRequest, NotFound, OutputDoesNotFit, RequestTooLarge, StoreUnavailable, TooMany
-from ..limits import Limits
+from ..limits import Limits, size
 from ..protocol import call_record
 from ..protocol.answers import CallAnswer, decode_answers
 from ..protocol.call_record import CallKey, CallRecord, State
@@ -95,7 +95,9 @@ class AnswerDecoder:
         if answer.asked.record.is_final:
             return
         if len(encode_json([answer.result, answer.payload])) > self._limits.max_output_bytes:
-            raise RequestTooLarge("The output of a tool is too large.")
+            raise RequestTooLarge(
+                f"The output of a tool is too large: {size(self._limits.max_output_bytes)} are allowed."
+            )
         if has_nul(answer.result):
             raise OutputDoesNotFit(
                 "The output has a NUL character in it. The call is still open: send an output without it."

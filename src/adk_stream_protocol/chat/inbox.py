@@ -10,7 +10,7 @@ from ..adk.calls.client_tools import fits
 from ..adk.calls.policy import ApprovalPolicy
 from ..adk.translate.approval_card import card_of, chain_of, status_of, time_text
 from ..errors import AnotherDigest, MalformedRequest, NotFound, OutputDoesNotFit, RequestTooLarge
-from ..limits import Limits
+from ..limits import Limits, size
 from ..protocol import call_record
 from ..protocol.answers import MAX_REASON
 from ..protocol.approval_chain import GROUP, has_decided
@@ -107,7 +107,7 @@ class Inbox:
 
     def _read(self, body: bytes) -> Said:
         if len(body) > self._limits.max_output_bytes:
-            raise RequestTooLarge("The decision is too large.")
+            raise RequestTooLarge(f"The decision is too large: {size(self._limits.max_output_bytes)} are allowed.")
         try:
             said = msgspec.json.decode(body, type=Said)
         except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):

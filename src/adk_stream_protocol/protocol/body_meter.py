@@ -1,7 +1,15 @@
 """Measures a request while it arrives."""
 
 from ..errors import RequestTooLarge
-from ..limits import Limits
+from ..limits import Limits, size
+
+
+def too_large_file(limits: Limits) -> str:
+    return f"A file is too large: {size(limits.max_file_bytes)} are allowed."
+
+
+def too_much_json(limits: Limits) -> str:
+    return f"The request is too large: {size(limits.max_json_bytes)} without its files are allowed."
 
 
 class BodyMeter:
@@ -38,13 +46,16 @@ class BodyMeter:
                 self._url_bytes += end - position
                 self._in_urls += end - position
                 if self._url_bytes > self._max_url_bytes:
-                    raise RequestTooLarge("A file is too large.")
+                    raise RequestTooLarge(too_large_file(self._limits))
                 position = end
                 if closing >= 0:
                     self._url_bytes = None
                     position += 1
         self._tail = b"" if self._url_bytes is not None else window[max(position, len(window) - 5) :]
         if self._total > self._limits.max_body_bytes:
-            raise RequestTooLarge("The request is too large: send only the last message instead of all.")
+            raise RequestTooLarge(
+                f"The request is too large: {size(self._limits.max_body_bytes)} with its files are allowed. "
+                "Send only the last message instead of all."
+            )
         if self._total - self._in_urls > self._limits.max_json_bytes:
-            raise RequestTooLarge()
+            raise RequestTooLarge(too_much_json(self._limits))

@@ -9,12 +9,12 @@ import base64
 import binascii
 import hashlib
 from dataclasses import dataclass, replace
-from typing import Annotated, Any, cast
+from typing import Annotated, Any, cast, get_args
 
 import msgspec
 
 from ..errors import BridgeError, MalformedRequest, RequestTooLarge
-from ..limits import MIB, Limits
+from ..limits import Limits, size
 from .body_meter import BodyMeter
 from .chunks import encode_json
 from .messages import ApprovalStyle, ClientStyle, RequestBody, what_is_wrong
@@ -144,6 +144,7 @@ OfficialFrame = Send | Resume | Abort
 OwnFrame = Ping | Attach | Detach | VoiceStart | VoiceEnd | Audio | ActivityStart | ActivityEnd | Interrupt | Stop
 
 _decoder = msgspec.json.Decoder(OfficialFrame | OwnFrame)
+_TYPES = ", ".join(f"`{kind.__struct_config__.tag}`" for kind in get_args(OfficialFrame | OwnFrame))
 
 
 class FrameHead(msgspec.Struct, rename="camel"):
@@ -156,13 +157,17 @@ def decode_frame(text: str | bytes) -> OfficialFrame | OwnFrame:
     try:
         frame = _decoder.decode(text)
     except msgspec.ValidationError as error:
-        raise MalformedRequest(f"{_NO_FRAME}: {what_is_wrong(error)}.") from None
+        wrong = what_is_wrong(error)
+        types = f" It is one of {_TYPES}." if wrong.startswith("`type`") else ""
+        raise MalformedRequest(f"{_NO_FRAME}: {wrong}.{types}") from None
     except (msgspec.DecodeError, UnicodeError, RecursionError):
         raise MalformedRequest(f"{_NO_FRAME}: it is not JSON.") from None
     if not 0 < len(frame.request_id) <= 128:
         raise MalformedRequest("A requestId has 1 to 128 characters.")
     if (frame.request_id == OURS) != isinstance(frame, OwnFrame):
-        raise MalformedRequest('Frames beside send, resume and abort have the requestId "-", and only those.')
+        raise MalformedRequest(
+            'The requestId of `send`, `resume` and `abort` must not be "-". That of all other frames must be "-".'
+        )
     return frame
 
 
@@ -204,8 +209,8 @@ def require_size(frame: bytes, limits: Limits) -> None:
     except RequestTooLarge:
         BodyMeter(limits).feed(frame)  # refuses what HTTP would not take either
         raise RequestTooLarge(
-            f"This is too large for a WebSocket: a file may have {max_file_bytes / MIB:g} MiB there, and all of it "
-            f"{max_frame_bytes / MIB:g} MiB. Stop the live session, then send it over HTTP."
+            f"This is too large for a WebSocket: a file may have {size(max_file_bytes)} there, and all of it "
+            f"{size(max_frame_bytes)}. Stop the live session, then send it over HTTP."
         ) from None
 
 

@@ -13,6 +13,7 @@ import msgspec
 from ..errors import MalformedRequest, RequestTooLarge
 from ..limits import Limits
 from .answers import CONFIRMATION
+from .body_meter import too_large_file, too_much_json
 from .chunks import SdkVersion
 from .digest import MAX_DEPTH
 from .messages import ApprovalStyle, Message, MessageHead, OlderMessage, RequestBody, what_is_wrong
@@ -62,9 +63,7 @@ def decode_turn(body: bytes, limits: Limits, *, sdk_version_header: str | None =
 
 def read_turn(request: RequestBody, limits: Limits, *, sdk_version_header: str | None = None) -> Turn:
     if not is_chat_id(request.id):
-        raise MalformedRequest(
-            f"The id {_IDENTIFIER_RULE}, other than `user` and `approvals`, and must not begin like a drive (`c:`)."
-        )
+        raise MalformedRequest(CHAT_ID_RULE)
     if request.message_id is not None:
         _identifier(request.message_id, "messageId")
     sdk_version = decode_sdk_version(request.sdk_version, sdk_version_header)
@@ -77,7 +76,7 @@ def read_turn(request: RequestBody, limits: Limits, *, sdk_version_header: str |
         answers = _answers(_parts(raw, place))
         return Turn(request.id, message_id, (), sdk_version, request.approval_style, answers=answers)
     if head.role != "user":
-        raise MalformedRequest("The last message must be the user's, or an answer to calls.")
+        raise MalformedRequest(_LAST_MESSAGE)
     parts = _parts(raw, place)
     results = [part for part in parts if part.get("type") in _ANSWERS_OF_A_USER]
     if results:
@@ -181,6 +180,9 @@ def _decode(body: bytes | msgspec.Raw, shape: type[_Shape], inside: str = "") ->
 
 _NO_CHAT_REQUEST = MalformedRequest.public_text.rstrip(".")
 _WHAT_TO_SEND = "Send JSON with the `id` of the chat and its `messages`, as `useChat` does."
+_LAST_MESSAGE = (
+    "The last message must have the role `user`, or be the assistant's, with outputs or decisions for its tool calls."
+)
 _AI_SDK_4 = (
     "A message with its text in `content` is of AI SDK 4. Use AI SDK 5 or newer, or send the text as "
     '`parts: [{"type": "text", "text": "..."}]`.'
@@ -202,6 +204,7 @@ def _is_null(value: msgspec.Raw) -> bool:
 
 _IDENTIFIER = re.compile(r"[^\s/\\\x00-\x1f\x7f]{1,128}")
 _IDENTIFIER_RULE = "must be 1 to 128 printable characters without spaces and slashes"
+CHAT_ID_RULE = f"The id {_IDENTIFIER_RULE}, other than `user` and `approvals`, and must not begin like a drive (`c:`)."
 # ADK keeps no files under the first and the last of these, and the inbox has its address under the other.
 _NOT_FOR_CHATS = re.compile(r"user|approvals|[A-Za-z]:.*", re.DOTALL)
 
@@ -256,9 +259,9 @@ def _user_parts(parts: list[dict[str, Any]], limits: Limits) -> tuple[TextInput 
         elif not (isinstance(kind, str) and kind.startswith("data-")):  # data parts are the page's own
             raise MalformedRequest("A user message may have text, file and data parts only.")
     if not taken:
-        raise MalformedRequest("The message is empty.")
+        raise MalformedRequest("The message is empty: it needs a part of the type `text` or `file`.")
     if text_bytes > limits.max_json_bytes:
-        raise RequestTooLarge()
+        raise RequestTooLarge(too_much_json(limits))
     return tuple(taken)
 
 
@@ -289,7 +292,7 @@ def _data_url(url: str, limits: Limits) -> bytes:
     if not comma:
         raise MalformedRequest("A data: URL has no contents.")
     if head.lower().endswith(";base64") and len(payload) * 3 // 4 > limits.max_file_bytes + 2:
-        raise RequestTooLarge("A file is too large.")
+        raise RequestTooLarge(too_large_file(limits))
     try:
         content = (
             base64.b64decode(payload, validate=True) if head.lower().endswith(";base64") else unquote_to_bytes(payload)
@@ -297,7 +300,7 @@ def _data_url(url: str, limits: Limits) -> bytes:
     except (binascii.Error, ValueError):
         raise MalformedRequest("A data: URL is not valid base64.") from None
     if len(content) > limits.max_file_bytes:
-        raise RequestTooLarge("A file is too large.")
+        raise RequestTooLarge(too_large_file(limits))
     return content
 
 

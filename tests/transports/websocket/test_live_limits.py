@@ -109,7 +109,7 @@ async def test_voice_needs_a_chat_to_go_to() -> None:
         client.tell("audio", data="AQA=")
         assert await refusals(client) == ["malformed"] * 6
         assert {frame["message"] for frame in client.frames["-"] if frame["type"] == "error"} == {
-            "Attach to a chat first."
+            "Attach to a chat first: send `attach` with its `id`."
         }
         assert live.runs == 0
 

@@ -121,7 +121,7 @@ async def test_voice_goes_to_the_chat_that_was_attached_before() -> None:
         assert chats_of(live) == ["chat-1"]
         await detach(client, "chat-1")
         speak(client, sound(20))
-        assert (await client.own("error"))["message"] == "Attach to a chat first."
+        assert (await client.own("error"))["message"] == "Attach to a chat first: send `attach` with its `id`."
 
 
 @pytest.mark.parametrize("chat_id", ["chat-9", "", "a/b"])

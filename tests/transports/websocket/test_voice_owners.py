@@ -211,7 +211,7 @@ async def test_each_chat_has_a_voice_of_its_own() -> None:
 async def test_a_voice_needs_a_chat(kind: str) -> None:
     async with live_app(speaks=True) as live, live.socket(speaks=True) as client:
         client.tell(kind)
-        assert (await client.own("error"))["message"] == "Attach to a chat first."
+        assert (await client.own("error"))["message"] == "Attach to a chat first: send `attach` with its `id`."
         assert live.runs == 0
 
 

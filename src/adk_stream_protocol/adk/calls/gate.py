@@ -250,7 +250,7 @@ class ApprovalGate(BasePlugin):
             if call.leased.live_observer is None:
                 raise
             # In live mode the error would end the whole session, or leave the model without a response.
-            logger.error("it cannot be found out whether %s needs an approval: %s", tool.name, type(error).__qualname__)
+            logger.error("%s was not run, because its `approve` failed: %s", tool.name, type(error).__qualname__)
             return {"error": text_of_failure(tool)}
         needs_approval = needs_approval or call.verdict not in (None, "nobody")
         refusal = await call.open_for_browser(tool, approval_id=new_approval_id() if needs_approval else None)

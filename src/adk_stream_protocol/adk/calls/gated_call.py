@@ -37,7 +37,7 @@ logger = logging.getLogger(__name__)
 NOT_APPROVED = "This call was not run: nobody has approved it."
 STORE_DOWN = "This call was not run: approvals cannot be recorded right now."
 ELSEWHERE = "This call was not run: another run has taken it up."
-_ID_USED_BEFORE = "This call was not run: an earlier call of this turn has its id."
+_ID_USED_BEFORE = "This call was not run: an earlier call of this turn has the same id."
 NOT_BEGUN = "This call was not run: it was stopped before it began."
 _TOO_LARGE = "This call was not run: a browser cannot read an integer above 2^53 exactly. Send it as a string."
 

@@ -5,7 +5,7 @@ from typing import Any
 
 from ...errors import BridgeError, MalformedRequest, TooMany
 from ...protocol import frames
-from ...protocol.turn import is_chat_id
+from ...protocol.turn import CHAT_ID_RULE, is_chat_id
 from .socket_client import SocketClient
 from .voice_owners import ChatOfUser, VoiceOwner, VoiceOwners
 
@@ -35,7 +35,7 @@ class SocketListener:
     def listen(self, chat_id: str, body: dict[str, Any] | None = None) -> None:
         """`body`: what a request sends beside its messages."""
         if not is_chat_id(chat_id):
-            raise MalformedRequest("This cannot be the id of a chat.")
+            raise MalformedRequest(CHAT_ID_RULE)
         self.wants_pcm = self.wants_pcm or (body or {}).get("pcmChunks") is True
         if chat_id not in self._chats and len(self._chats) >= self._client.limits.max_chats_per_socket:
             self.detach(self._idle_chat())
@@ -80,7 +80,7 @@ class SocketListener:
 
     def attached_chat(self) -> str:
         if not self._attached:
-            raise MalformedRequest("Attach to a chat first.")
+            raise MalformedRequest("Attach to a chat first: send `attach` with its `id`.")
         return next(reversed(self._attached))
 
     def _key(self, chat_id: str) -> ChatOfUser:

@@ -24,7 +24,7 @@ export default function Chat(props: { id: string; messages: UIMessage[]; running
       ))}
       {error && <p role="alert">{error.message}</p>}
       <form action={(form) => void sendMessage({ text: String(form.get("text")) })}>
-        <input name="text" aria-label="Message" /> <button>Send</button>
+        <input name="text" aria-label="Message" placeholder="Message" /> <button>Send</button>
       </form>
     </>
   );

@@ -9,5 +9,5 @@ export default function SignIn() {
     const response = await fetch("/api/login", { method: "POST", headers: { "content-type": "application/json" }, body });
     if (response.ok) router.refresh(); // the server component runs again, now with the cookie
   };
-  return <form action={signIn}><input name="name" aria-label="Name" /> <button>Sign in</button></form>;
+  return <form action={signIn}><input name="name" aria-label="Name" placeholder="Name" /> <button>Sign in</button></form>;
 }
