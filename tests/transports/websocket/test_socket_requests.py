@@ -1,14 +1,58 @@
 """Requests outlive their sockets: they are begun once, and go on where their client has left off."""
 
 import asyncio
+from collections.abc import Callable
 from typing import Any
 
 import pytest
+from starlette.requests import HTTPConnection
 
-from adk_stream_protocol.testing import LiveSession
+from adk_stream_protocol.testing import LiveSession, call
+from support.live_client import LiveClient, decisions
+from support.pages import Till
 from transports.live_apps import answers_for_ever, chunks, live_app, ping, resume, said, sequences
 
 pytestmark = pytest.mark.virtual_time
+
+# -- a client that leaves at once -------------------------------------------------------------------------------------
+
+
+LEAVES: dict[str, Callable[[LiveClient], None]] = {
+    "detaches": lambda client: client.tell("detach", id="chat-1"),
+    "closes the page": LiveClient.disconnect,
+}
+
+
+@pytest.mark.parametrize("leave", LEAVES)
+@pytest.mark.parametrize("is_slow", [False, True], ids=["", "while its login is looked up"])
+async def test_an_approval_counts_whose_client_has_left_behind_it(leave: str, is_slow: bool) -> None:
+    async def user_of(connection: HTTPConnection) -> str:
+        if is_slow:
+            await asyncio.sleep(0.1)
+        return "ann"
+
+    till = Till()
+    script: list[Any] = [[call("pay", amount=5)], "Paid."]
+    async with live_app(script, tools=(till.gated,), user_id=user_of) as live:
+        async with live.socket() as client:
+            asked = await client.say("Pay five")
+            client.start_reply(asked.chunks[0]["messageId"], *decisions(asked, approved=True))
+            LEAVES[leave](client)
+            await asyncio.sleep(60)
+        assert till.paid == [5]
+        assert "Paid." in str(await live.messages())
+
+
+async def test_a_message_whose_client_has_closed_the_page_is_kept_from_those_who_have_signed_out() -> None:
+    users: list[str | None] = ["ann"]
+    async with live_app(answers_for_ever, user_id=lambda _: users[-1]) as live:
+        async with live.socket() as client:
+            client.start_send(said("Hello"))
+            users.append(None)
+            client.disconnect()
+            await asyncio.sleep(1)
+        assert live.model.sessions == []
+
 
 # -- a request that goes on -------------------------------------------------------------------------------------------
 

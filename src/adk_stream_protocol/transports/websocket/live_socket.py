@@ -70,10 +70,10 @@ class LiveSocket:
             sending, _, slow, lost, login = work
             is_at_fault = login.done() or self._rate.is_flood
             is_stuck = sending.done() or slow.done() or lost.done()
-            tasks = [*work, *self._requests.tasks]
-            for task in tasks:
+            for task in work:
                 task.cancel()
-            await asyncio.gather(*tasks, return_exceptions=True)
+            await asyncio.gather(*work, return_exceptions=True)
+            await self._requests.leave_all()
             if is_stuck:
                 await drop(websocket.send)
             await self._shut(POLICY_VIOLATION if is_at_fault else GOING_AWAY)

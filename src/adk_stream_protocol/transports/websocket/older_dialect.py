@@ -136,9 +136,9 @@ class OlderRequests(SocketRequests):
         listener.on_turn = self._turn
         listener.on_end = self._close_after_the_others
 
-    def _begin(self, frame: frames.Request, work: Callable[[], Awaitable[None]]) -> None:
+    def _begin(self, frame: frames.Request, work: Callable[[], Awaitable[None]], *, has_begun: bool = True) -> None:
         self._older.waiting_for.add(frame.request_id)
-        super()._begin(frame, work)
+        super()._begin(frame, work, has_begun=has_begun)
 
     def _ended(self, frame: frames.Request) -> None:
         super()._ended(frame)

@@ -21,6 +21,10 @@ class _Request:
     chat_id: str
     task: asyncio.Task[None]
     waker: asyncio.Event
+    has_begun: bool
+    """Whether the chat knows what it asks for, if it asks for anything."""
+    is_left: bool = False
+    """Whether its client has left before. It begins all the same."""
     log: ChunkLog | None = None
     """What it reads, once its stream is open."""
     is_aborted: bool = False
@@ -29,7 +33,10 @@ class _Request:
     def leave(self) -> None:
         if self.log is not None:
             self.log.unwatch(self.waker)  # at once: the next reader to leave may be the last one
-        self.task.cancel()
+        if self.has_begun:
+            self.task.cancel()
+        else:
+            self.is_left = True
 
 
 class SocketRequests:
@@ -43,17 +50,13 @@ class SocketRequests:
         self._under_way: dict[str, _Request] = {}
         self._stops: set[asyncio.Task[None]] = set()
 
-    @property
-    def tasks(self) -> list[asyncio.Task[None]]:
-        return [request.task for request in self._under_way.values()]
-
     def begin_send(self, frame: frames.Send) -> None:
-        self._begin(frame, lambda: self._send(frame))
+        self._begin(frame, lambda: self._send(frame), has_begun=False)
 
     def begin_resume(self, frame: frames.Resume) -> None:
         self._begin(frame, lambda: self._resume(frame))
 
-    def _begin(self, frame: frames.Request, work: Callable[[], Awaitable[None]]) -> None:
+    def _begin(self, frame: frames.Request, work: Callable[[], Awaitable[None]], *, has_begun: bool = True) -> None:
         if frame.request_id in self._under_way:
             raise MalformedRequest("A request with this requestId is still running.")
 
@@ -62,7 +65,7 @@ class SocketRequests:
                 await work()
 
         task = asyncio.create_task(run(), name=f"adk-stream request {frame.request_id}")
-        self._under_way[frame.request_id] = _Request(frame.id, task, asyncio.Event())
+        self._under_way[frame.request_id] = _Request(frame.id, task, asyncio.Event(), has_begun)
         self._listener.requests[frame.id] += 1
         task.add_done_callback(lambda _: self._ended(frame))  # also of a task that is cancelled before it begins
 
@@ -77,12 +80,17 @@ class SocketRequests:
         is_large = frame.is_larger_than(client.limits.threaded_decode_bytes)
         digest = await asyncio.to_thread(frame.digest) if is_large else frame.digest()
         await client.require_login()
-        self._listener.listen(frame.id, frame.body)
+        request = self._under_way[frame.request_id]
+        if not request.is_left:
+            self._listener.listen(frame.id, frame.body)
+        request.has_begun = True
         stream = await self._known.open(
             (client.user, frame.id, frame.request_id),
             digest,
             lambda: client.service.open_live_turn(client.caller, frame, self._listener),
         )
+        if request.is_left:
+            return
         self._listener.unread.pop(frame.id, None)
         stream.log.require_room(client.limits.max_readers_per_run)
         reader = await stream.reader(0, client.limits.max_send_bytes)
@@ -173,6 +181,13 @@ class SocketRequests:
         for request in self._under_way.values():
             if request.chat_id == chat_id:
                 request.leave()
+
+    async def leave_all(self) -> None:
+        """The socket has ended. What has come over it is done: an approval, and then the page was closed, say."""
+        for request in self._under_way.values():
+            request.leave()
+        tasks = [request.task for request in self._under_way.values() if not request.is_left]
+        await asyncio.gather(*tasks, return_exceptions=True)
 
     def stop_run(self, chat_id: str) -> None:
         stop = self._client.service.stop(self._client.user, chat_id)
