@@ -27,6 +27,28 @@ def test_a_result_that_the_model_does_not_get_belongs_to_its_call() -> None:
     assert at.comes(results=(PAY,), is_untold=True).message is first
 
 
+@pytest.mark.parametrize("phase", [Phase.WAITING, Phase.ENDED])
+def test_what_a_model_says_after_a_call_that_it_took_back_stands_in_no_older_message(phase: Phase) -> None:
+    at, first = talked_on(Phase.OPEN)
+    at.current = first  # it called a tool there, for whoever read on
+    first.move(phase)
+    assert at.comes(results=(PAY,), is_untold=True).message is first
+    first.move(Phase.OPEN)  # for the result, which somebody reads
+    said = at.says()
+    assert said.name == "begun-1"
+    assert said.awaits_words  # it is about no result
+
+
+def test_the_newest_message_goes_on_after_a_call_that_its_model_took_back() -> None:
+    at = Talk()
+    first = at.write("A")
+    at.says(calls=(PAY,))
+    first.move(Phase.WAITING)
+    at.comes(results=(PAY,), is_untold=True)
+    first.move(Phase.OPEN)
+    assert at.says() is first
+
+
 def test_a_result_that_comes_while_the_user_has_written_is_spoken_about_next() -> None:
     at = Talk()
     first = at.write("A")

@@ -174,6 +174,7 @@ class Routes:
     def _take_results(self, event: ModelEvent) -> Message | None:
         self._step += 1
         if event.is_untold:  # nothing to speak about
+            self._leave_closed()  # what the model says next is about something else
             return self.calls[event.results[0]].message if event.results[0] in self.calls else self.current
         known = [self.calls[key] for key in event.results if key in self.calls]
         owner = known[0].message if known else self.current
@@ -197,7 +198,8 @@ class Routes:
         if self.turn is Turn.CUT and self.current is not None and self._is_new(event):
             over = self.current  # something new begins, though no event ended the message
             self.end(over)
-        self._leave_closed()
+        if self._leave_closed():
+            self._speaks_of_result = self.heard is None
         if self.current is None:
             self.current, self.unheard = self._next(), None
         self._speaks_of_result = False
@@ -223,14 +225,15 @@ class Routes:
         is_late = event.is_transcript and self.heard is None
         return bool(event.calls) or (event.is_partial and not is_late)
 
-    def _leave_closed(self) -> None:
+    def _leave_closed(self) -> bool:
         """Nobody reads the current message any more, and the user has spoken or gone on since: the model does, too."""
         closed = self.current
         if closed is None or closed.phase not in (Phase.WAITING, Phase.ENDED) or closed.unwanted is not None:
-            return
-        if closed is not self._newest:  # what was heard is always newer
-            self._speaks_of_result = self.heard is None
-            self.end(closed)
+            return False
+        if closed is self._newest:  # what was heard is always newer
+            return False
+        self.end(closed)
+        return True
 
     def _next(self) -> Message:
         """The message of words that belong to none: what was heard is answered; whoever has answered a call, and reads
