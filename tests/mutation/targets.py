@@ -73,6 +73,8 @@ CALL_PART_TESTS = [
     "tests/adk/test_call_parts.py",
     "tests/adk/test_call_parts_results.py",
     "tests/adk/test_call_parts_others.py",
+    "tests/adk/test_inner_waits_beside.py",
+    "tests/chat/test_completions_stopped.py",
 ]
 
 _EXPLORED = "tests/protocol/test_live_turns_explored.py"
@@ -124,6 +126,7 @@ TARGETS = {
             "tests/adk/test_session_calls_told.py",
             "tests/adk/test_session_calls_stored.py",
             "tests/adk/test_resumption.py",
+            "tests/chat/test_leased_calls_unasked.py",
         ],
     ),
     "resumption": Target("adk_stream_protocol.adk.calls.resumption", ["tests/adk/test_resumption.py"]),
@@ -159,7 +162,12 @@ TARGETS = {
     ),
     "leased_calls": Target(
         "adk_stream_protocol.chat.leased_calls",
-        ["tests/chat/test_leases.py", "tests/chat/test_leased_calls.py", "tests/chat/test_leased_calls_nested.py"],
+        [
+            "tests/chat/test_leases.py",
+            "tests/chat/test_leased_calls.py",
+            "tests/chat/test_leased_calls_nested.py",
+            "tests/chat/test_leased_calls_unasked.py",
+        ],
     ),
     "delivery": Target("adk_stream_protocol.adk.calls.delivery", ["tests/adk/test_delivery.py"]),
     "gate": Target(
@@ -174,7 +182,9 @@ TARGETS = {
         ],
     ),
     "ends_of_agents": Target("adk_stream_protocol.adk.calls.ends_of_agents", ["tests/adk/test_ends_of_agents.py"]),
-    "gate_steps": Target("adk_stream_protocol.adk.calls.gate_steps", LIVE_GATE_TESTS),
+    "gate_steps": Target(
+        "adk_stream_protocol.adk.calls.gate_steps", [*LIVE_GATE_TESTS, "tests/live/test_live_moments.py"]
+    ),
     "live_gate": Target("adk_stream_protocol.adk.calls.live_gate", LIVE_GATE_TESTS),
     "unanswerable": Target("adk_stream_protocol.adk.calls.unanswerable", GATE_TESTS),
     "live_turns": Target("adk_stream_protocol.protocol.live_turns", LIVE_TABLE_TESTS),
