@@ -103,16 +103,23 @@ class Tab:
                         "approval": {"id": chunk["approvalId"]},
                     }
 
+    def _made(self, message_id: str | None) -> set[str]:
+        """The calls of a message, as far as this tab has read of them."""
+        streams = [chunks for chunks in map(self.chunks, self._requests) if chunks]
+        told = [chunk for chunks in streams if chunks[0].get("messageId") == message_id for chunk in chunks]
+        return {chunk["toolCallId"] for chunk in told if chunk["type"] == "tool-input-start"}
+
     def check_streams(self, asked: dict[str, dict[str, Any]]) -> None:
         """`asked`: a segment may go on in a step with questions that an earlier one has told and that still wait. This
-        one does not say which they are."""
+        one does not say which they are. If they have ended since, a replay of the message says so."""
         for request_id in self._requests:
             chunks, told = self.chunks(request_id), self.client.frames.get(request_id, [])
             if told and told[-1]["type"] == "end":
                 assert chunks[-1]["type"] in TERMINAL
                 known = {chunk["toolCallId"] for chunk in chunks if "toolCallId" in chunk}
                 opened = {chunk["toolCallId"] for chunk in chunks if chunk["type"] == "tool-input-start"}
-                before = {id for id, part in asked.items() if part["messageId"] == chunks[0].get("messageId")}
+                message_id = chunks[0].get("messageId")
+                before = {id for id, part in asked.items() if part["messageId"] == message_id} | self._made(message_id)
                 try:
                     check_segment(chunks, self._version, frozenset(known - opened))
                 except AssertionError:
