@@ -10,7 +10,13 @@ from google.adk.events.event_actions import EventActions
 from google.genai import types
 
 from adk_stream_protocol import loop_share
-from adk_stream_protocol.adk.calls.session_calls import SessionCall, calls_made, find_session_calls, open_questions
+from adk_stream_protocol.adk.calls.session_calls import (
+    SessionCall,
+    calls_made,
+    find_session_calls,
+    open_questions,
+    unasked_among,
+)
 from adk_stream_protocol.adk.event_parts import ControlFlow
 from adk_stream_protocol.protocol.call_keys import work_key
 from adk_stream_protocol.protocol.call_record import CallKey, CallRecord, State
@@ -57,6 +63,20 @@ def test_what_nobody_was_asked_about_is_not_found() -> None:
     assert found([calling(pay())], record()) == []
     assert found([], record(approval_id="live-1")) == []
     assert found([calling(pay(), invocation_id="i2")], record(approval_id="live-1")) == []
+
+
+def test_adk_has_not_asked_about_an_open_call_of_the_server_without_a_question() -> None:
+    unasked = [record("1"), record("2", State.APPROVED), record("3", State.IN_CHAIN)]
+    others = [
+        paid("4"),
+        record("5", State.STARTED),
+        record("6", executor="browser"),
+        record("7", approval_id="q7"),
+        record("8", made_in={"delegated": True}),
+        record("9"),
+    ]
+    asked = found([calling(pay("9")), asking("q9", {"id": "9"})], *others)
+    assert unasked_among([*unasked, *others], asked) == {each.call for each in unasked}
 
 
 def test_what_ended_before_anybody_was_asked_is_found() -> None:

@@ -113,6 +113,9 @@ async def test_what_approvers_have_approved_of_a_lost_run_that_had_not_asked_is_
         await staff.recover(other)
         assert await staff.states() == [State.FAILED]
         await is_settled(staff, other, State.FAILED)
+        [found] = await staff.records()
+        assert found.result is not None
+        assert found.result["state"] == {}  # it has changed nothing
         assert till.paid == []
 
 

@@ -74,6 +74,9 @@ EQUIVALENT: dict[str, dict[str, str]] = {
             "ADK's ids are texts; a question without one is about no call."
         ),
         "note_stored: None -> ('mutant')": _NOT_USED,
+        "note_unasked: unasked_among(leased.records.values(), ()) -> True": (
+            "Where nothing waits, nothing is found; to ask first spares a walk through the session."
+        ),
         '_input_request: call.name or "" -> (call.name)': ("The name is known: it was looked for."),
         "_input_request: \"\" -> ('mutant')": ("The name is known: it was looked for."),
     },
@@ -184,6 +187,7 @@ EQUIVALENT: dict[str, dict[str, str]] = {
         "State.CLAIMED) -> (found is None or found.state not in (State.APPROVED, State.CLAIMED))": (
             "The table gives up calls of the server's alone."
         ),
+        "LeasedCalls.end_run: set(answered) -> (answered)": "What was answered is a set already.",
         "LeasedCalls._give_up: None -> ('mutant')": _NO_SUCH_TOKEN,
         "LeasedCalls.end_not_run: None -> ('mutant')": _NO_SUCH_TOKEN,
     },
