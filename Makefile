@@ -38,7 +38,7 @@ setup: .venv/.ready tests/conformance/node_modules/.ready client/node_modules/.r
 test: setup page
 	@echo "== tests, four parts at a time; each tells when it is done"
 	@$(MAKE) --no-print-directory -j4 --output-sync=target \
-		test-python test-faults test-adk test-clients test-browser lint check-core test-page
+		test-faults test-python test-adk check-core test-clients test-browser lint test-page
 
 test-python: setup page
 	@$(RUN) $(BIN)/python -m pytest -q --ignore=tests/protocol --ignore=tests/conformance --ignore=tests/faults \
