@@ -20,6 +20,7 @@ _ONLY_AN_OUTPUT = "Without an approval's id only a browser's output counts, and 
 _NO_TWO_ALIKE = "No two of a session are alike: they differ in their names."
 _NO_SUCH_NAME = "It is only compared, and no call has such an id and no tool such a name."
 _FOR_READERS = "A name for whoever reads a list of tasks."
+_ONLY_THE_CURRENT_ONE = "Only the current message grows, and nothing else is that."
 _NO_CALL_IS_NONE = "No call is None; the condition is there for the type checker."
 
 
@@ -264,6 +265,10 @@ EQUIVALENT: dict[str, dict[str, str]] = {
             "Without an owner there is no current message, either; the condition is there for the type checker."
         ),
         "Routes._is_new: bool(event.calls) -> (event.calls)": "It is asked for its truth alone.",
+    },
+    "live_segments": {
+        "LiveSegments.voice_emitted: None -> ('mutant')": _ONLY_THE_CURRENT_ONE,
+        "LiveSegments.more_said: None -> ('mutant')": _ONLY_THE_CURRENT_ONE,
     },
     "live_turns": {
         "LiveTurns._waits: fact.outer is not None -> True": _NO_CALL_IS_NONE,

@@ -232,8 +232,9 @@ def test_text_that_nobody_wants_or_that_stands_beside_a_call_does_not_just_go_on
     assert at.more_said() is None
 
 
-def test_a_model_that_is_in_no_message_has_no_text_that_goes_on() -> None:
+def test_a_model_that_is_in_no_message_has_nothing_that_goes_on() -> None:
     assert Segments().more_said() is None
+    assert Segments().voice_emitted("voice") is None
 
 
 def test_what_takes_the_short_cut_counts_as_something_said() -> None:
