@@ -201,14 +201,14 @@ class ChatService:
         """End what runs in this chat, if anything does. When this returns, the next turn may come."""
         key = self._key(user, chat_id)
         self._live.silence(key)
-        run = await self._leases.wait_for_start(key, _START_S)
+        try:
+            async with asyncio.timeout(_START_S):
+                run = await self._leases.wait_for_start(key, 2 * _START_S)
+        except TimeoutError:
+            raise Busy from None  # it has not started yet, and will
         if run is not None:
             await run.stop()
-            return
-        is_leased = (await self._store.read(key)).is_leased
-        if key in self._leases:
-            raise Busy  # a run has not started yet, and will
-        if is_leased:
+        elif (await self._store.read(key)).is_leased and key not in self._leases:
             raise RunElsewhere
 
     def watch_for_lost_runs(self) -> None:
