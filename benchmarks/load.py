@@ -2,8 +2,9 @@
 
     .bench-venv/bin/python benchmarks/load.py --json load.json
 
-For each server: CPU, memory and added delay with 1,000 slow streams and with 100 fast ones; then twice as many fast
-streams again and again, until the slowest words in a hundred are 50 ms late.
+For each case: CPU, memory and added delay with 1,000 slow streams and with 100 fast ones; then more and more fast
+streams, until the slowest words in a hundred are 50 ms late. Each figure is that of a new server: what an earlier one
+has left in the memory makes the pauses of Python's garbage collector longer.
 """
 
 import argparse
@@ -18,6 +19,7 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+from load_clients import start_s
 from load_server import CASES
 from report import machine_facts
 
@@ -73,7 +75,14 @@ def _resident_kib(pid: int) -> int:
     return next(int(line.split()[1]) for line in lines if line.startswith("VmRSS"))
 
 
-def measure(case: str, pid: int, port: int, streams: int, words: int, rate: float) -> Load:
+def measure(case: str, streams: int, rate: float, seconds: float) -> Load:
+    """`seconds`: how long all streams are open at once."""
+    with served(case) as (pid, port):
+        _drive(case, pid, port, 10, 20, 50)  # imports, and what is compiled at the first request
+        return _drive(case, pid, port, streams, int(rate * (seconds + start_s(streams))), rate)
+
+
+def _drive(case: str, pid: int, port: int, streams: int, words: int, rate: float) -> Load:
     rest_kib, cpu_s, began_at = _resident_kib(pid), _cpu_s(pid), time.monotonic()
     halves = [streams // 2, streams - streams // 2]
     command = [sys.executable, str(_HERE / "load_clients.py"), case, str(port)]
@@ -106,14 +115,17 @@ def measure(case: str, pid: int, port: int, streams: int, words: int, rate: floa
     )
 
 
-def saturation(case: str, pid: int, port: int, seconds: float, most: int) -> tuple[int, list[Load]]:
-    """How many streams of 50 words a second it serves before one word in a hundred is late."""
+def saturation(case: str, seconds: float, most: int) -> tuple[int, list[Load]]:
+    """How many streams of 50 words a second it serves before one word in a hundred is late. It gets a second try: the
+    machine may be the cause."""
     found: list[Load] = []
     streams = 25
     while streams <= most:
-        load = measure(case, pid, port, streams, int(50 * seconds), 50)
-        found.append(load)
-        if load.late_p99_ms > LATE_MS:
+        tries = [measure(case, streams, 50, seconds)]
+        if tries[0].late_p99_ms > LATE_MS:
+            tries.append(measure(case, streams, 50, seconds))
+        found += tries
+        if tries[-1].late_p99_ms > LATE_MS:
             break
         streams = streams * 3 // 2 if streams >= 50 else streams * 2
     return max((load.streams for load in found if load.late_p99_ms <= LATE_MS), default=0), found
@@ -129,11 +141,9 @@ def main() -> None:
     options = parser.parse_args()
     facts, loads, limits = machine_facts(), list[Load](), dict[str, int]()
     for case in options.cases:
-        with served(case) as (pid, port):
-            measure(case, pid, port, 10, 20, 50)  # imports, and what is compiled at the first request
-            slow = measure(case, pid, port, options.streams, int(2 * options.seconds), 2)
-            fast = measure(case, pid, port, max(options.streams // 10, 1), int(50 * options.seconds), 50)
-            limits[case], searched = saturation(case, pid, port, options.seconds, options.most)
+        slow = measure(case, options.streams, 2, options.seconds)
+        fast = measure(case, max(options.streams // 10, 1), 50, options.seconds)
+        limits[case], searched = saturation(case, options.seconds, options.most)
         loads += [slow, fast, *searched]
         for load in (slow, fast):
             print(_line(load), flush=True)

@@ -12,8 +12,13 @@ from collections.abc import Callable
 from typing import Any
 
 _WORD = re.compile(rb"\d{20}")
-_START_S = 2.0
-"""Streams begin one after the other within this time, so that words do not come all at once."""
+_STARTS_PER_S = 50
+
+
+def start_s(streams: int) -> float:
+    """Within this time all streams begin, one after the other: words do not come all at once, and a server that is busy
+    with what it costs to begin a stream says little about the cost of a word."""
+    return max(2.0, streams / _STARTS_PER_S)
 
 
 def _ai_sdk(chat: str, prompt: str) -> tuple[str, dict[str, Any]]:
@@ -60,7 +65,7 @@ async def _read(port: int, path: str, body: dict[str, Any], words: int) -> list[
 
 async def _main(case: str, port: int, streams: int, words: int, rate: float) -> None:
     asked = REQUESTS.get(case, _ai_sdk)
-    apart_s = max(_START_S, streams / 100) / streams
+    apart_s = start_s(2 * streams) / streams  # another process has the other half
 
     async def one(number: int) -> list[float]:
         await asyncio.sleep(number * apart_s)

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 PACKAGE = Path(__file__).parent.parent / "src" / "adk_stream_protocol"
+PAGE = PACKAGE.parents[1] / "page" / "src"
 TREES = {file.relative_to(PACKAGE).as_posix(): ast.parse(file.read_text()) for file in PACKAGE.rglob("*.py")}
 
 MAX_LINES, MAX_PARAMETERS, MAX_ATTRIBUTES = 350, 5, 10
@@ -81,3 +82,12 @@ def test_a_class_with_many_attributes_has_a_table_of_exactly_these() -> None:
         attributes = fields.keys() | attributes_of(node)
         if len(attributes) > MAX_ATTRIBUTES and not (fields and all(fields.values())):
             assert in_table(node) - {"Store", "Run"} == attributes, name
+
+
+def test_one_folder_of_the_page_runs_code_of_the_ai_sdk() -> None:
+    """Its tests run with both releases; everywhere else are types only (`page/vitest.ai6.config.ts`)."""
+    imports = re.compile(
+        r"^(?:import|export) (?!type )[^;]*? from \"(?:ai|@ai-sdk/react)\"|import\(\"(?:ai|@ai-sdk)", re.M
+    )
+    files = [*PAGE.rglob("*.ts"), *PAGE.rglob("*.tsx")]
+    assert {file.relative_to(PAGE).parts[0] for file in files if imports.search(file.read_text())} == {"app"}

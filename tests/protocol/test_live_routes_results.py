@@ -197,3 +197,19 @@ def test_the_goes_on_once_the_model_has_begun_to_speak_of_a_late_result() -> Non
     assert at.goes_on is False
     at.says().move(Phase.OPEN)
     assert at.goes_on is True
+
+
+def test_what_is_said_after_a_result_that_came_in_mid_sentence_is_for_whoever_reads_on_there() -> None:
+    at, first = talked_on(Phase.OPEN)
+    at.write("C")
+    at.says()
+    assert at.gets(PAY) is first
+    at.completes()  # what it was saying
+    assert at.says() is first
+
+
+def test_a_model_talks_on_in_the_newest_message_while_that_waits_for_somebody() -> None:
+    at = Talk()
+    first = at.answers("A", PAY)
+    first.move(Phase.WAITING)
+    assert at.says() is first
