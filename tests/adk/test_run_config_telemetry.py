@@ -15,25 +15,28 @@ from adk_stream_protocol.adk.run_config import effective_run_config, leave_out_t
 PROBE = Path(__file__).parent.parent / "support" / "telemetry_probe.py"
 
 
-@pytest.mark.parametrize(
-    "environment",
-    [
-        {},
-        {"ADK_EXPERIMENTAL_TELEMETRY": "true"},
-        {"OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT": "SPAN_AND_EVENT"},
-        {"ADK_TELEMETRY_SCHEMA_VERSION_OPT_IN": "1"},
-        {"ADK_EXPERIMENTAL_TELEMETRY_FEATURES": "all"},
-        {"OTEL_SEMCONV_STABILITY_OPT_IN": "gen_ai_latest_experimental"},
-        {"ADK_TELEMETRY_IGNORE_RUN_CONFIG": "true"},
-    ],
-    ids=str,
-)
-def test_spans_logs_and_metrics_are_the_same_in_every_environment(environment: dict[str, str]) -> None:
+ENVIRONMENTS: list[dict[str, str]] = [
+    {},
+    {"ADK_EXPERIMENTAL_TELEMETRY": "true"},
+    {"OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT": "SPAN_AND_EVENT"},
+    {"ADK_TELEMETRY_SCHEMA_VERSION_OPT_IN": "1"},
+    {"ADK_EXPERIMENTAL_TELEMETRY_FEATURES": "all"},
+    {"OTEL_SEMCONV_STABILITY_OPT_IN": "gen_ai_latest_experimental"},
+    {"ADK_TELEMETRY_IGNORE_RUN_CONFIG": "true"},
+]
+
+
+@pytest.fixture(scope="module")
+def told() -> list[str]:
+    """A line for each environment."""
     clean = {name: value for name, value in os.environ.items() if not name.startswith(("ADK_", "OTEL_"))}
-    probe = subprocess.run(
-        [sys.executable, str(PROBE)], env={**clean, **environment}, capture_output=True, text=True, check=True
-    )
-    heard = json.loads(probe.stdout)
+    command = [sys.executable, str(PROBE), json.dumps(ENVIRONMENTS)]
+    return subprocess.run(command, env=clean, capture_output=True, text=True, check=True).stdout.splitlines()
+
+
+@pytest.mark.parametrize("place", range(len(ENVIRONMENTS)), ids=lambda place: str(ENVIRONMENTS[place]))
+def test_spans_logs_and_metrics_are_the_same_in_every_environment(place: int, told: list[str]) -> None:
+    heard = json.loads(told[place])
     assert heard["default"] == heard["ours"]
     assert heard["direct"] == heard["through ADK"]
     assert any(line.startswith("metric") for line in heard["direct"])

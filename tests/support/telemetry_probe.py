@@ -1,8 +1,9 @@
 """Prints what a run tells OpenTelemetry: with ADK's default telemetry and with ours, behind a bridge with direct text
-and without. A program, since providers are global and set once a process."""
+and without. A program that forks for each environment: providers are global, and set once a process."""
 
 import asyncio
 import json
+import os
 import sys
 from typing import Any
 
@@ -86,7 +87,8 @@ def counted(reader: InMemoryMetricReader) -> list[str]:
     return sorted(f"metric {name} {told(point.attributes)} {getattr(point, 'count', '')}" for name, point in points)
 
 
-def main() -> None:
+def heard_in(environment: dict[str, str]) -> dict[str, list[str]]:
+    os.environ.update(environment)
     spans, logs = InMemorySpanExporter(), InMemoryLogRecordExporter()
     tracing, logging = TracerProvider(), LoggerProvider()
     tracing.add_span_processor(SimpleSpanProcessor(spans))
@@ -112,7 +114,17 @@ def main() -> None:
         heard[name] += counted(reader)
         spans.clear()
         logs.clear()
-    sys.stdout.write(json.dumps(heard))
+    return heard
+
+
+def main() -> None:
+    """Its argument: the environments, as JSON. A line for each."""
+    for environment in json.loads(sys.argv[1]):
+        child = os.fork()
+        if child == 0:
+            print(json.dumps(heard_in(environment)), flush=True)
+            os._exit(0)
+        assert os.waitpid(child, 0)[1] == 0
 
 
 if __name__ == "__main__":
