@@ -42,8 +42,8 @@ if TYPE_CHECKING:
 class ChatBridge:
     """Puts an ADK agent, `App` or `Runner` behind AI SDK clients.
 
-    `user_id` says who asks: it gets the connection (HTTP or WebSocket) and returns the user's id, or `None` to refuse.
-    There is no default, since a fixed user would share all chats with everybody.
+    `user_id` says who the caller is: it gets the connection (HTTP or WebSocket) and returns the user's id, or `None` to
+    refuse. There is no default, since a fixed user would share all chats with everybody.
 
     ```python
     bridge = ChatBridge(root_agent, user_id=lambda connection: connection.session.get("user"))
@@ -169,7 +169,8 @@ class ChatBridge:
         return await self._service.chats(user_id)
 
     async def stop(self, user_id: str, chat_id: str) -> None:
-        """End what runs in this chat, if anything does. When this returns, the next turn may come.
+        """End what runs in this chat, if anything does. When this returns, the next turn may come. Raises a `Refusal`
+        with the status 503 if another process runs the chat, or if its run has not started after 5 s.
 
         ```python
         await bridge.stop("ann", "chat-1")
@@ -178,8 +179,8 @@ class ChatBridge:
         await self._service.stop(user_id, chat_id)
 
     async def delete(self, user_id: str, chat_id: str) -> None:
-        """Forget a chat, its files and its approvals, but not its audit trail. Started tools finish first. Raises
-        `NotFound`, or `RunActive` if another worker does not let go of the chat. Can be repeated if it fails.
+        """Delete a chat, its files and its approvals, but not its audit trail. Started tools finish first. Raises
+        `NotFound`, or `RunActive` if another process still runs the chat. Can be repeated if it fails.
 
         ```python
         for chat in await bridge.chats("ann"):
@@ -216,8 +217,9 @@ class ChatBridge:
     ) -> dict[str, Any]:
         """Report how far a long-running call is (`final=False`), or its end: an `output`, or an `error`. `ref` is what
         `call_ref(tool_context)` gave to the tool. The end is recorded, put into the conversation and sent to the model,
-        also if nobody is there. Returns what is recorded, also for a repeat: `{"output": ...}` or `{"error": text}`.
-        Raises `NotFound` for a call that the bridge does not know, or does not know any more.
+        even if nobody is connected. Returns what is recorded, also for a repeat: `{"output": ...}` or
+        `{"error": text}`.
+        Raises `NotFound` if there is no such call, or its chat was deleted.
 
         ```python
         await bridge.complete_call(ref, {"rows": 1200})
@@ -236,10 +238,10 @@ class ChatBridge:
         request_id: str | None = None,
         api_key: str | None = None,
     ) -> None:
-        """The user has given consent, and the provider has sent them to `callback_url`, your address. The `state` in it
-        names the request, among those that wait for this user and nobody else. The tool runs again, and its message
-        goes on. An API key comes the same way: with the `request_id` of `data-adk-auth-request`. Raises
-        `NotFound`.
+        """Pass on the consent that a user has given to a provider: `callback_url` is the URL of your application to
+        which the provider has redirected the user. The OAuth `state` in it names the request, among those that wait for
+        this user. The tool runs again, and its message goes on. An API key is passed on with the `request_id` of
+        `data-adk-auth-request` instead. Raises `NotFound` if no such request waits for this user.
 
         ```python
         @app.get("/oauth/callback")
@@ -253,13 +255,13 @@ class ChatBridge:
         elif callback_url is None and request_id is not None and api_key is not None:
             await self._service.give_key(user_id, request_id, api_key)
         else:
-            raise ValueError("Give the callback's address, or the id of the request and the API key.")
+            raise ValueError("Give either callback_url, or request_id and api_key.")
 
     # -- the process --------------------------------------------------------------------------------------------------
 
     async def recover(self) -> None:
-        """Continue now what other workers have lost. A bridge looks every few seconds by itself, from its first request
-        or from the start of its router's application on.
+        """Continue now the work of processes that have died. A bridge looks for such work by itself every few seconds,
+        from the start of the application that has its router, or from its first request on.
 
         ```python
         await bridge.recover()
@@ -269,8 +271,8 @@ class ChatBridge:
 
     async def drain(self) -> None:
         """Take no new turns, let started tools finish (`Limits.drain_s`), and end all streams with an `error` that says
-        that the server restarts. What waits for a person goes on waiting; what is approved and not started is left to
-        the next process. Call it before a server closes its connections; `aclose` does it, too.
+        that the server restarts. Calls that wait for a person go on waiting. The next process runs calls that are
+        approved and not started. Call it before a server closes its connections; `aclose` does it, too.
 
         ```python
         await bridge.drain()

@@ -1,14 +1,14 @@
-"""What can go wrong, by blame.
+"""What can go wrong, by who is at fault.
 
     BridgeError
-    ├── RemoteProtocolError        their bytes: nothing was run, the session is untouched
+    ├── RemoteProtocolError        the client: its bytes are wrong. Nothing was run, the session is unchanged
     │   ├── MalformedRequest       400
     │   ├── UnknownHost            400
     │   ├── TooSlow                408
     │   ├── RequestTooLarge        413
     │   ├── WrongMediaType         415
     │   └── RangeNotSatisfiable    416
-    ├── Refusal                    nobody's fault: well-formed, but not now, or not for this user
+    ├── Refusal                    nobody: the request is well-formed, but not now, or not for this user
     │   ├── NoUser                 401
     │   ├── CrossSite              403
     │   ├── NotFound               404
@@ -23,12 +23,12 @@
     │   ├── RunElsewhere           503, with Retry-After
     │   ├── StoreUnavailable       503
     │   ├── NoLiveMode             501
-    │   ├── LiveFailed             502
-    │   └── RefusedByApplication   as its hook said
-    └── LocalProtocolError         our bug: a chunk out of the stream's grammar
-    ConfigurationError             a bridge that cannot work, raised at start-up (a ValueError)
+    │   ├── LiveFailed             502, with Retry-After
+    │   └── RefusedByApplication   the status of the application's HTTPException
+    └── LocalProtocolError         this library: a chunk that the stream's grammar does not allow
+    ConfigurationError             the application: a bridge that cannot work, raised at start-up (a ValueError)
 
-Each class has one public text; whatever else is known stays on the server.
+Each class has one public text; all further details stay on the server.
 """
 
 from typing import ClassVar

@@ -36,7 +36,7 @@ class Limits:
     """How long a request may take to arrive. A file of full size over 2 Mbit/s takes as long."""
 
     max_unfinished_bytes_per_user: int = 64 * MIB
-    """The memory in this process for one user's requests until they are decoded: two of full size."""
+    """The memory in this process for one user's requests until they are decoded: two requests of full size."""
 
     max_unfinished_bytes: int = 256 * MIB
     """The same for all users' requests, without the first 64 KiB of each: messages without files still get through."""
@@ -49,8 +49,8 @@ class Limits:
     enough to bound the cost of an agent that loops."""
 
     lease_s: float = 10
-    """After this time without a renewal, a worker loses its runs to other workers. It renews its leases after a third
-    of it, from a thread, unless its event loop has hung for a minute. Long enough for a pause of the machine, short
+    """After this time without a renewal, a worker loses its runs to other workers. A thread renews its leases after a
+    third of this time, unless the event loop has hung for a minute. Long enough for a pause of the machine, short
     enough for a person who waits."""
 
     unread_run_s: float = 120
@@ -86,7 +86,8 @@ class Limits:
     """How long a live session waits for a client that has lost its socket. A tunnel, or a change of networks."""
 
     live_silence_s: float = 60
-    """How long a live model may be silent after input, with no tool at work and nobody asked."""
+    """How long a live model may be silent after input, while no tool runs and no call waits for somebody. Then the
+    session ends with an error."""
 
     live_resume_s: float = 10
     """How long a live service may take to go on with an answer after its connection was lost. Then the answer ends as
@@ -97,8 +98,8 @@ class Limits:
     after about ten minutes; those that it refuses to serve last less than a second."""
 
     max_live_redials: int = 5
-    """Dropped connections in a row before a live session ends with an error. ADK gives up after as many that are not
-    accepted, and never after those that are."""
+    """Dropped connections in a row before a live session ends with an error. ADK itself gives up after five connections
+    that are not accepted, but never after connections that are accepted and then dropped."""
 
     live_backoff_s: float = 0.5
     """The pause before a live model is dialled again after a dropped connection, or after a session that failed without
@@ -106,7 +107,7 @@ class Limits:
     a live conversation is less patient."""
 
     max_live_backoff_s: float = 60
-    """The longest such pause. google-genai's is the same."""
+    """The longest such pause, as in google-genai."""
 
     max_waiting_audio_s: float = 2
     """How much of the user's voice waits for a model that does not take it. Older voice is of no use in a conversation;
@@ -132,8 +133,8 @@ class Limits:
     """One frame of voice: a second of it. Clients send a tenth of that at most."""
 
     voice_quiet_s: float = 15
-    """An open microphone sends voice all the time, also while nobody says anything. One that has sent none for this
-    long was closed without `voice-end`, and its client gives the voice of the chat up to another one that asks."""
+    """An open microphone sends voice all the time, also while nobody speaks. If a client has sent none for this long,
+    its microphone was closed without `voice-end`, and another client that asks gets the voice of the chat."""
 
     login_check_s: float = 300
     """How often a socket's user is looked up again. The socket of a user who has signed out is closed."""
@@ -143,7 +144,7 @@ class Limits:
     slower."""
 
     max_audio_frames_per_s: int = 200
-    """Frames of voice of one socket, likewise. One for every 10 ms is usual, at most."""
+    """Frames of voice of one socket, as an average over ten seconds. Clients usually send at most one every 10 ms."""
 
     send_timeout_s: float = 30
     """How long one send may take. A slower reader is disconnected, and may resume."""

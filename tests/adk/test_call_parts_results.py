@@ -10,7 +10,7 @@ from support.records import paid, record
 from support.tool_messages import LARGE, Message, told, types
 
 DENIED = "This call was not run: the user denied it."
-EXPIRED = "This call was not run: it expired, no answer came in time."
+EXPIRED = "This call was not run: it expired, because it was not answered or not started in time."
 WITHDRAWN = "This call was not run: the model withdrew it before it began."
 
 

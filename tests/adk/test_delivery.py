@@ -27,7 +27,7 @@ from support.records import CHAT, paid, record
 from support.session_events import ASKS, answering, asking, calling, chat_with, empty_chat, pay
 
 FIRST, SECOND, THIRD = (CallKey("i1", id) for id in "123")
-EXPIRED = {"error": "This call was not run: it expired, no answer came in time."}
+EXPIRED = {"error": "This call was not run: it expired, because it was not answered or not started in time."}
 
 
 def browsers(id: str = "1", state: State = State.APPROVED, **fields: Any) -> CallRecord:

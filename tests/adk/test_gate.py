@@ -272,7 +272,7 @@ def test_a_policy_is_given_by_names_and_stays_as_it_is() -> None:
     [
         (599, {"approved": False}, "the user denied it."),
         (599, {"approved": False, "reason": "Too much."}, "the user denied it. Reason: Too much."),
-        (600, {"approved": True}, "it expired, no answer came in time."),
+        (600, {"approved": True}, "it expired, because it was not answered or not started in time."),
     ],
     ids=["denied", "denied for a reason", "too late"],
 )

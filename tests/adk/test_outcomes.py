@@ -26,7 +26,7 @@ def test_a_result_is_the_response_whoever_ran_the_tool(executor: str, result: An
 @pytest.mark.parametrize(
     ("state", "text"),
     [
-        (State.EXPIRED, "This call was not run: it expired, no answer came in time."),
+        (State.EXPIRED, "This call was not run: it expired, because it was not answered or not started in time."),
         (State.DENIED, "This call was not run: the user denied it."),
         (State.UNKNOWN, OUTCOME_UNKNOWN),
     ],

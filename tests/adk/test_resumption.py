@@ -22,7 +22,7 @@ from adk_stream_protocol.protocol.tool_parts import STOPPED
 from support.records import paid, record
 
 IDS = MessageIds(user_message_id="u1", message_id="m1")
-EXPIRED = "This call was not run: it expired, no answer came in time."
+EXPIRED = "This call was not run: it expired, because it was not answered or not started in time."
 
 
 def asked(approval: CallRecord, **fields: Any) -> SessionCall:

@@ -13,7 +13,7 @@ from support.conversations import asked_parts, every_store
 from support.pages import Clock, Page, Till, page, results_told
 
 CHAT = ChatKey("helper", "ann", "c1")
-EXPIRED = {"error": "This call was not run: it expired, no answer came in time."}
+EXPIRED = {"error": "This call was not run: it expired, because it was not answered or not started in time."}
 PLACE = {"latitude": 1}
 
 

@@ -243,5 +243,5 @@ async def test_a_live_session_whose_toolset_needs_consent_says_so(provider: Prov
 async def test_half_an_answer_is_refused() -> None:
     async with page() as at:
         for options in ({}, {"callback_url": "x", "api_key": "y"}, {"request_id": "x"}):
-            with pytest.raises(ValueError, match="Give the callback's address"):
+            with pytest.raises(ValueError, match="Give either callback_url, or request_id and api_key"):
                 await at.chat.bridge.complete_auth("ann", **options)

@@ -214,7 +214,9 @@ async def test_the_inbox_lists_across_chats_newest_first_in_pages() -> None:
         assert [card["user"] for card in rest["approvals"]] == ["user-1", "user-0"]
         assert rest["cursor"] is None
         for wrong in ("0", "-1", "x", "1.5", ""):
-            assert (await max_.fetch("GET", f"?limit={wrong}")).status_code == 400
+            refused = await max_.fetch("GET", f"?limit={wrong}")
+            assert refused.status_code == 400
+            assert refused.json()["error"]["message"] == "`limit` must be a whole number from 1 to 99999."
 
 
 async def test_the_owners_own_approvals_are_in_his_inbox_and_can_be_decided_there() -> None:

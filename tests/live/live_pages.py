@@ -37,7 +37,7 @@ _numbers = itertools.count()  # of requests: no two of a user's sockets may use 
 
 CHAT = ChatKey("helper", "ann", "c1")
 DENIED = {"error": "This call was not run: the user denied it."}
-EXPIRED = {"error": "This call was not run: it expired, no answer came in time."}
+EXPIRED = {"error": "This call was not run: it expired, because it was not answered or not started in time."}
 SUPERSEDED = {
     "error": "This call was not run: the user denied it. Reason: superseded: the user wrote something else instead"
 }

@@ -33,7 +33,7 @@ node_confirmation = unless("workflow nodes have no require_confirmation")
 agents_as_tools_go_on = unless(
     "an agent does not go on after a question of a sub-agent that runs as its tool (single_turn)"
 )
-direct_text = unless("text takes the way through ADK")
+direct_text = unless("text goes through ADK")
 cancelled_tools = unless("a call that is cut is recorded when its run ends, not at once")
 workflow_tools = unless("workflows need an input_schema to be tools")
 unresumable_agents_told = unless("the model is not told that an AgentTool without plugins cannot ask")

@@ -41,7 +41,7 @@ LACKS: dict[Release, tuple[str, ...]] = {
     (2, 13): (
         "a call that is cut is recorded when its run ends, not at once",
         "workflows need an input_schema to be tools",
-        "text takes the way through ADK",
+        "text goes through ADK",
         "an agent does not go on after a question of a sub-agent that runs as its tool (single_turn)",
         "the model is not told that an AgentTool without plugins cannot ask",
     ),

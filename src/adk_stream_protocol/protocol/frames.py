@@ -209,7 +209,7 @@ def require_size(frame: bytes, limits: Limits) -> None:
     except RequestTooLarge:
         BodyMeter(limits).feed(frame)  # refuses what HTTP would not take either
         raise RequestTooLarge(
-            f"This is too large for a WebSocket: a file may have {size(max_file_bytes)} there, and all of it "
+            f"This is too large for a WebSocket: a file may have {size(max_file_bytes)} there, and the whole frame "
             f"{size(max_frame_bytes)}. Stop the live session, then send it over HTTP."
         ) from None
 

@@ -31,7 +31,7 @@ class Snapshot(NamedTuple):
     now: float
     """The store's own clock, which all workers share, in seconds since 1970."""
     is_leased: bool = False
-    """Whether somebody has the chat's lease. `read` of a whole chat says so."""
+    """Whether somebody has the chat's lease. `read` of a whole chat sets it."""
 
     def find(self, call: CallKey) -> CallRecord | None:
         return next((record for record in self.records if record.call == call), None)
@@ -59,7 +59,7 @@ class AuditEntry(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     approved: bool | None = None
     reason: str | None = None
     arguments: Any = None
-    """As the person saw them. Only in the first entry of a call, like the next four."""
+    """As the person saw them. Only in the first entry of a call, like the next four fields."""
     approval_id: str | None = None
     """The id under which people were asked."""
     hint: str | None = None
@@ -77,7 +77,7 @@ class AuditEntry(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class AuditFilter(NamedTuple):
-    """Which lines of the audit trail are wanted. What is None is not looked at."""
+    """Which lines of the audit trail are wanted. A field that is None selects nothing: all lines match it."""
 
     app_name: str | None = None
     user_id: str | None = None
@@ -206,8 +206,8 @@ class Store(Protocol):
         self, app_name: str, approvers: Collection[str], limit: int, cursor: str | None = None
     ) -> Waiting:
         """The calls of an application that wait for a decision of one of these approvers (`CallRecord.waits_for`), in
-        time, in whichever chat: those that were asked last come first. `cursor`: of the page before. One that this
-        store did not make is taken as none."""
+        time, in any chat: those that were asked last come first. `cursor` is that of the previous page. A cursor that
+        this store did not make counts as None."""
         ...
 
     async def find_asked(self, app_name: str, approval_id: str) -> Snapshot:
@@ -215,12 +215,12 @@ class Store(Protocol):
         ...
 
     async def unannounced(self, app_name: str, after_s: float) -> Sequence[CallRecord]:
-        """The calls that have waited for a decision of the same people for `after_s` seconds, in time, and that nobody
-        has marked as announced since then."""
+        """The calls that have waited for a decision of the same people for `after_s` seconds, in time, and that were
+        not marked as announced meanwhile."""
         ...
 
     async def mark_announced(self, record: CallRecord) -> None:
-        """The people whom this record waits for were notified. Later versions of the record are not announced yet."""
+        """Store that the people whom this record waits for were notified. Later versions of it are not announced."""
         ...
 
     async def abandoned(self, after_s: float) -> Sequence[ChatKey]:
@@ -230,8 +230,8 @@ class Store(Protocol):
         ...
 
     async def audit(self, wanted: ChatKey | AuditFilter) -> Sequence[AuditEntry]:
-        """The audit trail of a chat, or these lines of it all, in the order in which they were written, with the
-        store's time in each."""
+        """The audit trail of a chat, or the lines of the whole trail that the filter wants, in the order in which they
+        were written. Each line has the store's time."""
         ...
 
     async def forget(self, lease: Lease) -> bool:

@@ -17,10 +17,10 @@ Server = Callable[[LiveSession], Awaitable[None]]
 class ScriptedLiveModel(ScriptedModel):
     """Follows its script in live mode as well as in request mode, with one reply for each turn of the model.
 
-    The model's turn begins when the user has written or stopped to speak, and when every call of the last reply has
-    its response. `requests` has the conversation that each reply belongs to.
+    The model's turn begins when the user has written or has stopped speaking, and when every call of the last reply has
+    its response. `requests` has the conversation before each reply.
 
-    Instead of a script it takes a coroutine function, which is called with a `LiveSession` for each connection:
+    Instead of a script it also takes a coroutine function. It is called with a `LiveSession` for each connection:
 
         async def server(session: LiveSession) -> None:
             assert await session.expect_text() == "Pay 1 dollar"

@@ -24,11 +24,11 @@ _MAY_BE_SKIPPED = ("history", "audio", "video", "activity_start", "activity_end"
 class LiveSession:
     """The model's end.
 
-    What it emits has the form that ADK gives to what Gemini's service sends: words one by one, and the complete text
-    again when the turn ends, is interrupted, or goes on with a call or a thought.
+    It emits what ADK's connection to Gemini emits: words one by one, and the complete text again when the turn ends, is
+    interrupted, or goes on with a call or a thought.
 
-    Families: with Gemini 2.5 a turn ends with its calls, and what the model says to the responses is another turn. With
-    Gemini 3 the turn goes on, and ends only once.
+    Families: with Gemini 2.5 a turn ends with its calls, and what the model says about their results is another turn.
+    With Gemini 3 the turn goes on after the calls, and ends only once.
 
     | Attributes | |
     |---|---|
@@ -70,8 +70,8 @@ class LiveSession:
     # -- what ADK sends ------------------------------------------------------------------------------------------------
 
     async def expect(self, kind: Kind | None = None) -> Received:
-        """The next thing of this kind, or of any kind, that ADK sends. History, audio and activity before it are
-        skipped; anything else is a failure."""
+        """Wait for what ADK sends next: anything, or something of this kind. Then history, audio and activity before it
+        are skipped; anything else before it is a failure."""
         while True:
             self._expecting = True
             try:
@@ -219,8 +219,8 @@ class LiveSession:
         self.emitted.put_nowait(None)
 
     async def taken(self) -> None:
-        """Wait until everything was read, and more is asked for. Behind a bridge, which reads ahead, ADK may take it
-        later."""
+        """Wait until everything that the model has said was read, and more is asked for. A bridge reads ahead, so ADK
+        may take it later."""
         await self.emitted.join()
 
     async def _emit(self, **fields: Any) -> None:

@@ -32,8 +32,8 @@ class Received:
 
     @property
     def asks_for_reply(self) -> bool:
-        """Whether the model is to reply now. After history it is, if the history ends with the user. Responses that are
-        to be taken in silence are not replied to."""
+        """Whether the model is to reply now. It replies to a history only if that ends with the user, and not to
+        responses that it is to take in silence."""
         if self.responses and all(found.scheduling is _SILENT for found in self.responses):
             return False
         if self.kind == "history":
@@ -42,7 +42,7 @@ class Received:
 
     @property
     def final_responses(self) -> list[types.FunctionResponse]:
-        """Without those that say that another one follows."""
+        """Without responses that say that another response follows."""
         return [found for found in self.responses if not found.will_continue]
 
     def _parts(self) -> list[types.Part]:

@@ -136,7 +136,7 @@ def build_router(surface: Surface, prefix: str) -> APIRouter:
         user = await surface.identify(request)
         limit, cursor = request.query_params.get("limit", "50"), request.query_params.get("cursor")
         if not (limit.isascii() and limit.isdigit() and 0 < len(limit) < 6 and int(limit) > 0):
-            raise MalformedRequest("`limit` must be a number from 1 on.")
+            raise MalformedRequest("`limit` must be a whole number from 1 to 99999.")
         return _json(await service.waiting(request, user, int(limit), cursor))
 
     async def decide(request: Request) -> Response:

@@ -126,7 +126,7 @@ async def test_a_file_that_only_http_takes_is_refused_with_what_to_do(files: lis
         assert answer.error is not None
         assert answer.error["code"] == "too-large"
         assert answer.error["errorText"] == (
-            "This is too large for a WebSocket: a file may have 11 MiB there, and all of it 16 MiB. "
+            "This is too large for a WebSocket: a file may have 11 MiB there, and the whole frame 16 MiB. "
             "Stop the live session, then send it over HTTP."
         )
         assert live.runs == 0

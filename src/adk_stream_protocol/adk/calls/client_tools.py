@@ -69,11 +69,11 @@ def client_tool(
 ) -> ClientTool:
     """A tool that runs in the user's browser.
 
-    Give its name, with a `description` and JSON schemas for its `parameters` and `output`; or a Python function, whose
-    signature, docstring and return type say the same. The function itself is never called.
+    `tool` is its name, with a `description` and JSON schemas for its `parameters` and `output`; or a Python function,
+    whose signature, docstring and return type give the same. The function itself is never called.
 
-    `approve`: whether a person must approve each call before the browser runs it; or a function that decides it. The
-    function gets those of the call's arguments that it has parameters for, and `tool_context` if it has such a
+    `approve` says whether a person must approve each call before the browser runs it; or it is a function that decides
+    this. The function gets the call's arguments that it has parameters for, and `tool_context` if it has such a
     parameter.
     """
     if isinstance(tool, str):

@@ -7,7 +7,7 @@ import msgspec
 from ...protocol.call_record import CallRecord, Records, State
 from ..event_parts import as_dict
 
-_EXPIRED = "This call was not run: it expired, no answer came in time."
+_EXPIRED = "This call was not run: it expired, because it was not answered or not started in time."
 _WITHDRAWN = "This call was not run: the model withdrew it before it began."
 _UNRECOGNIZED = "This call was ended by a newer version of the server. This version does not know how."
 OUTCOME_UNKNOWN = (

@@ -16,7 +16,7 @@ Hint = str | Callable[[Mapping[str, Any]], str]
 
 
 class Nobody:
-    """The call runs without a question. Also one of a tool that requires confirmation."""
+    """Nobody is asked: the call runs, also if its tool requires confirmation."""
 
 
 class Owner:
@@ -66,7 +66,7 @@ class CardField(TypedDict, total=False):
     label: str
     value: Any
     format: str
-    """For the page: "text", "money", "date" or "code", say."""
+    """For the page: "text", "money", "date" or "code", for example."""
 
 
 class Card(TypedDict, total=False):
@@ -89,7 +89,7 @@ class ApprovalPolicy:
 
     decide: Decide | None = None
     """Called before each call of a tool. Without it, the chat's owner is asked where the tool requires confirmation. If
-    it fails, or returns anything else than it should, the owner is asked."""
+    it fails, or does not return `Nobody`, `Owner` or a `Chain`, the owner is asked."""
     deadline_s: float = 600
     """How long a person has to decide. Answers after the deadline do not count: the call has expired."""
     browser_deadline_s: float = 60
@@ -99,9 +99,9 @@ class ApprovalPolicy:
     expires: nobody expects it any more."""
     hints: Mapping[str, Hint] = field(default_factory=dict[str, Hint])
     """By the name of the tool: the text that the person reads, or a function of the call's arguments that returns it.
-    Without one, or if the function fails, it is the hint that the tool gives to `request_confirmation`, or none. A name
-    that no tool has is a `ConfigurationError`, here and in `cards` and `edits`. If the agent has toolsets, it is a
-    warning in the log, after their tools were listed for the first time."""
+    Without one, or if the function fails, the person reads the hint that the tool gives to `request_confirmation`, or
+    none. A name that no tool has is a `ConfigurationError`, here and in `cards` and `edits`. If the agent has toolsets,
+    it is a warning in the log, after their tools were listed for the first time."""
     cards: Mapping[str, CardOf] = field(default_factory=dict[str, CardOf])
     """By the name of the tool: how the question looks, or a function of the call's arguments that returns it. It may
     return None."""
