@@ -1,6 +1,8 @@
-"""One database for calls and sessions, lost while an approved payment is made: its outcome is unknown to everybody."""
+"""One database for calls and sessions, lost while an approved payment is made: its outcome is unknown to everybody. Or
+lost before it is made: it may be made later, and nobody is told that it was not."""
 
 import asyncio
+import json
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from typing import Any
@@ -9,13 +11,13 @@ import pytest
 from google.adk.sessions import InMemorySessionService
 from google.adk.tools import FunctionTool
 
-from adk_stream_protocol import Limits
+from adk_stream_protocol import ApprovalPolicy, Limits, Nobody
 from adk_stream_protocol.adk.calls import gated_call
 from adk_stream_protocol.errors import StoreUnavailable
-from adk_stream_protocol.protocol.call_record import ChatKey, State
+from adk_stream_protocol.protocol.call_record import CallRecord, ChatKey, State
 from adk_stream_protocol.store.memory import MemoryStore
 from adk_stream_protocol.testing import Answer, call
-from support.pages import Clock, Page, page, results_told
+from support.pages import Clock, Page, Till, page, results_told
 
 CHAT = ChatKey("helper", "ann", "c1")
 TRY_AGAIN = "Try again"
@@ -133,3 +135,43 @@ async def test_a_payment_during_which_the_database_was_lost_is_recorded_as_unkno
         await at.chat.say("Did it work?")
         (record,) = (await store.read(CHAT)).records
         assert record.state is State.UNKNOWN
+
+
+# -- before the payment -----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("sdk_version", [5, 6, 7])
+async def test_a_payment_that_the_policy_approved_before_the_database_was_lost_is_made_later_and_not_told_as_failed(
+    sdk_version: int,
+) -> None:
+    clock, database, till = Clock(), Database(), Till()
+
+    class LostAfterwards(type(database.store(clock))):
+        async def add(self, record: CallRecord) -> bool:
+            is_new = await super().add(record)
+            database.is_down = True
+            return is_new
+
+    options: dict[str, Any] = {
+        "record": LostAfterwards(clock=clock),
+        "session_service": database.sessions(),
+        "approvals": ApprovalPolicy(decide=lambda _: Nobody),
+        "limits": Limits(lease_s=10),
+    }
+    script = [call("pay", amount=5)], "Paid."
+    async with page(*script, tools=(till.gated,), sdk_version=sdk_version, **options) as at:
+        answer = await at.say("Pay.")
+        assert (answer.types[-1], answer.of_type("tool-output-error"), till.paid) == ("error", [], [])
+        database.is_down = False
+        before = await at.second_tab()
+        assert before.states() == ["approval-responded" if sdk_version == 7 else "input-available"]
+        clock.now += 60
+        await at.chat.bridge.recover()
+        while at.chat.is_running:
+            await asyncio.sleep(0)
+        resumed = await at.chat.request("GET", f"/stream?message={answer.message_id}")
+        chunks = [json.loads(line[6:]) for line in resumed.text.splitlines() if line.startswith("data: {")]
+        told = [chunk for chunk in chunks if chunk["type"].startswith("tool-output")]
+        assert [chunk.get("output") for chunk in told] == [{"paid": 5}]
+        after = await at.second_tab()
+        assert (after.states(), till.paid) == (["output-available"], [5])

@@ -39,6 +39,8 @@ def checkout(tmp_path_factory: pytest.TempPathFactory) -> Path:
         file.write_text(name)
     (checkout / "page" / "node_modules" / "react").mkdir(parents=True)
     (checkout / "page" / "node_modules" / "react" / "index.js").write_text("")
+    (checkout / ".ci").mkdir()
+    (checkout / ".ci" / "run").write_text("")
     return checkout
 
 
@@ -55,7 +57,7 @@ def test_the_page_is_in_the_source_archive_and_in_the_wheel_that_is_built_from_i
         sources.extractall(tmp_path / "unpacked", filter="data")
     (unpacked,) = (tmp_path / "unpacked").iterdir()
     assert page_in(names, f"{unpacked.name}/src/{PAGE}") == FILES
-    assert not [name for name in names if "node_modules" in name]
+    assert not [name for name in names if "node_modules" in name or ".ci" in name]
     wheel = build("wheel", unpacked, tmp_path / "wheel")
     with zipfile.ZipFile(wheel) as packed:
         assert page_in(packed.namelist(), PAGE) == FILES

@@ -186,6 +186,31 @@ def test_a_servers_call_with_large_numbers_is_shown_whole() -> None:
     assert told(out)[0][1] == {"amount": str(2**53 + 1)}
 
 
+@pytest.mark.parametrize("outlives_run", [False, True])
+def test_a_servers_call_that_the_policy_has_approved_and_that_has_not_begun_stays_open(outlives_run: bool) -> None:
+    at = Message(record(**AUTOMATIC))
+    at.call(outlives_run=outlives_run)
+    at.end()
+    assert types(at.writer.error("The run has failed.")) == ["finish-step", "error"]
+
+
+def test_a_servers_call_that_the_policy_has_approved_goes_on_after_its_run() -> None:
+    at = Message(record(**AUTOMATIC), sdk_version=7)
+    at.call()
+    at.settle()
+    at.tools.leave_approved(at.records)
+    assert types(at.writer.pause_stopped()) == ["finish-step"]
+    assert types(at.go_on("1")) == ["start"]
+    assert told(at.writer.tools.output("1", {"paid": 5})) == [("1", {"paid": 5})]
+
+
+def test_nobody_has_said_what_the_policy_has_decided() -> None:
+    at = Message(record(**AUTOMATIC), style="confirmation-tool")
+    at.call()
+    at.settle()
+    assert at.tools.sent_by_client(at.records, {CALL}) == []
+
+
 def test_a_browsers_call_that_the_policy_has_approved_is_handed_over() -> None:
     at = Message(record(**AUTOMATIC, executor="browser"), sdk_version=7)
     at.call(outlives_run=True)

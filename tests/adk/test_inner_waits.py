@@ -455,6 +455,23 @@ async def test_a_decision_from_the_inbox_goes_on_with_the_run() -> None:
         await until(lambda: len(staff.model.requests) == 2)
 
 
+@pytest.mark.parametrize("yes", [True, False], ids=["approved", "denied"])
+async def test_an_answer_to_another_worker_ends_when_the_run_has_acted_on_it(yes: bool) -> None:
+    """Also if the run goes on, and waits for something else."""
+    till = Till()
+    cashier = agent("cashier", PAY, [call("pay", amount=6)], "Inner done.", tools=[till.gated])
+    async with shop(cashier=cashier) as (staff, at):
+        elsewhere = staff.page()
+        elsewhere.read(await at.say("Pay."))
+        elsewhere.decide("pay", approved=yes)
+        answer = await elsewhere.answer()
+        assert answer.types[:2] == ["start", "tool-output-available" if yes else "tool-output-denied"]
+        assert answer.chunks[-1]["type"] == "finish"
+        await until(lambda: len(cashier.model.requests) == 2)  # pyright: ignore
+        assert till.paid == ([5] if yes else [])
+        assert list(at.chat.bridge._service._leases)  # pyright: ignore
+
+
 async def test_a_call_that_its_tool_gives_up_is_refused() -> None:
     till = Till()
     cashier = agent("cashier", PAY, "Inner done.", tools=[till.gated])

@@ -7,11 +7,11 @@ from google.adk.events import Event
 from google.genai import types
 
 from adk_stream_protocol.adk.calls.leased_chat import LeasedChat
-from adk_stream_protocol.adk.calls.session_calls import find_session_calls, note_stored, open_questions
+from adk_stream_protocol.adk.calls.session_calls import are_delivered, find_session_calls, note_stored, open_questions
 from adk_stream_protocol.protocol.call_record import CallKey, State
 from adk_stream_protocol.store.base import Lease
 from support.records import CHAT, paid, record
-from support.session_events import ASKS, answering, asking, calling, empty_chat, pay
+from support.session_events import ASKS, answering, asking, calling, chat_with, empty_chat, pay
 
 RELAYED = {"a2a:response": {"id": "task-1"}}
 
@@ -43,6 +43,29 @@ async def test_a_stored_result_is_delivered_and_its_tool_has_ended() -> None:
     assert (chat.delivered, chat.unstored) == ({CallKey("i1", "1")}, {CallKey("i1", "2")})
     await note_stored(empty_chat(), chat, answering(None))
     assert chat.delivered == {CallKey("i1", "1"), CallKey("i1", "")}
+
+
+@pytest.mark.parametrize(
+    ("stored", "state", "is_nested", "are"),
+    [
+        (["1", "2"], State.DONE, False, True),
+        (["1", "2"], State.STARTED, False, False),
+        (["1"], State.DONE, False, False),
+        (["1"], State.DONE, True, True),
+        (["1"], State.STARTED, True, False),
+    ],
+)
+async def test_calls_are_delivered_that_have_ended_and_whose_results_the_session_would_have(
+    stored: list[str], state: State, is_nested: bool, are: bool
+) -> None:
+    chat = await chat_with(calling(pay("1"), pay("2")), *(answering(call_id) for call_id in stored))
+    records = [paid("1"), record("2", state, is_nested=is_nested or None), record("3")]
+    assert await are_delivered(chat, frozenset({CallKey("i1", "1"), CallKey("i1", "2")}), records) is are
+    assert not await are_delivered(chat, frozenset({CallKey("i1", "1"), CallKey("i1", "unknown")}), records)
+
+
+async def test_nothing_is_delivered_in_a_chat_that_is_gone() -> None:
+    assert not await are_delivered(empty_chat(), frozenset({CallKey("i1", "1")}), [paid("1")])
 
 
 async def test_what_a_node_asks_is_open_until_its_answer_is_stored() -> None:

@@ -211,6 +211,26 @@ async def test_a_chat_of_another_worker_is_looked_at_less_and_less() -> None:
     await here.end(found)
 
 
+async def test_nobody_waits_for_a_chat_in_which_another_worker_has_left_nothing_to_do() -> None:
+    store, seen = Store(), list[list[CallRecord]]()
+    here, there = worker(store), worker(store)
+    await store.add(record("1"))
+    leased = await begun(there)
+
+    async def is_done(records: Sequence[CallRecord]) -> bool:
+        seen.append(list(records))
+        return len(seen) == 3
+
+    assert await here.wait_for(CHAT, frozenset({KEY}), is_done=is_done) is None
+    assert [found.call for found in seen[-1]] == [KEY]
+    assert (store.acquired, CHAT in here) == (1 + 3, False)
+    await there.end(leased)
+    found = await here.wait_for(CHAT, frozenset({KEY}), is_done=is_done)
+    assert isinstance(found, LeasedChat)
+    assert len(seen) == 3
+    await here.end(found)
+
+
 async def test_whoever_has_answered_a_call_reads_the_segment_of_the_run_that_takes_it_up() -> None:
     here = worker(Store())
     running = Running(here, await begun(here))

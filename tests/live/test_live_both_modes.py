@@ -9,7 +9,7 @@ from google.adk.agents import LlmAgent
 from google.adk.agents.run_config import RunConfig
 from google.genai import types
 
-from adk_stream_protocol import ChatBridge, Limits
+from adk_stream_protocol import ChatBridge, Limits, client_tool
 from adk_stream_protocol.testing import ChatClient, LiveSession, ScriptedLiveModel, call
 from live.live_pages import (
     DENIED,
@@ -22,12 +22,14 @@ from live.live_pages import (
     live_world,
     segment,
     told_results,
+    until,
 )
 from support.apps import app_of, user_of
 from support.conversations import asked_parts, every_store
 from support.live_client import live_socket
 from support.live_runs import line, live_run
 from support.pages import Till
+from support.workers import answer_body, workers
 
 decisions = pytest.mark.parametrize("yes", [True, False], ids=["approved", "denied"])
 
@@ -175,6 +177,34 @@ async def test_every_session_service_keeps_what_a_lost_socket_has_asked(store: A
         assert told_results(model) == [{"paid": 5}, DENIED]
         assert till.paid == [5]
         await bridge.aclose()
+
+
+@both_families
+@pytest.mark.parametrize("said", ["yes", "no", "output"])
+@pytest.mark.virtual_time
+async def test_an_answer_to_another_worker_ends_with_what_the_live_session_made_of_it(family: str, said: str) -> None:
+    def place() -> dict[str, Any]:  # pyright: ignore[reportReturnType]
+        """Runs in the browser."""
+
+    till, text = Till(), RunConfig(response_modalities=[types.Modality.TEXT])
+    script = [call("place") if said == "output" else call("pay", amount=5)], "Done."
+    model, tools = ScriptedLiveModel(script, family=family), (till.gated, client_tool(place))
+    async with workers(model=model, tools=tools, run_config=text) as staff:
+        app = app_of(staff.bridge())
+        async with live_socket(app, chat_id="c1") as live:
+            elsewhere = staff.page()
+            elsewhere.read(await live.say("Go on."))
+            if said == "output":
+                elsewhere.output("place", {"latitude": 1})
+            else:
+                elsewhere.decide("pay", approved=said == "yes")
+            answer = await elsewhere.chat.post(answer_body(elsewhere))
+            outcome = {"yes": O, "no": D, "output": O}[said]
+            assert answer.types == ["start", *outcome, "start-step", "finish-step", "finish"]
+            assert staff.bridges[0]._service.live_voice("ann", "c1") is not None  # pyright: ignore
+            await until(lambda: len(model.requests) == 2)
+            assert told_results(model) == [{"yes": {"paid": 5}, "no": DENIED, "output": {"latitude": 1}}[said]]
+            assert till.paid == ([5] if said == "yes" else [])
 
 
 @both_families

@@ -4,13 +4,18 @@ import asyncio
 from typing import Any
 
 import pytest
+from google.adk.agents.run_config import RunConfig
 from google.adk.tools import FunctionTool
+from google.genai import types
 
 from adk_stream_protocol import ApprovalPolicy, Link, Nobody, client_tool
-from adk_stream_protocol.testing import call
+from adk_stream_protocol.testing import ScriptedLiveModel, call
 from live.live_pages import LivePage, both_families, live_page, live_world, told_results, until
 from support.approvers import Approver, groups_of, in_chain
+from support.apps import app_of
+from support.live_client import live_socket
 from support.pages import Till
+from support.workers import workers
 
 pytestmark = pytest.mark.virtual_time
 
@@ -47,6 +52,23 @@ async def test_a_denial_ends_it_and_the_model_is_told(family: str) -> None:
         await until(lambda: len(at.model.requests) == 2)
         assert told_results(at.model) == [{"error": "This call was not run: an approver denied it. Reason: No."}]
         assert till.paid == []
+
+
+@both_families
+async def test_a_decision_on_another_worker_is_left_to_the_session(
+    family: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    till, text = Till(), RunConfig(response_modalities=[types.Modality.TEXT])
+    model = ScriptedLiveModel([[call("pay", amount=5)], "Paid."], family=family)
+    async with workers(model=model, tools=(till.gated,), run_config=text, approvals=in_chain("max")) as staff:
+        here, elsewhere = staff.bridge(), staff.bridge()
+        async with live_socket(app_of(here), chat_id="c1") as live:
+            await live.say("Pay.")
+            await Approver(app_of(elsewhere), "max").decide()
+            await until(lambda: not elsewhere._service._unasked._going_on)  # pyright: ignore
+            await until(lambda: len(model.requests) == 2)
+            assert (till.paid, told_results(model)) == ([5], [{"paid": 5}])
+    assert "did not go on" not in caplog.text
 
 
 @both_families

@@ -184,6 +184,20 @@ def test_stock_helpers_post_when_their_last_step_holds_nothing_but_results(segme
     assert read(segment).posts_again == posts
 
 
+AUTOMATIC: list[Wire] = [
+    {"type": "tool-approval-request", "toolCallId": "a", "approvalId": "p", "isAutomatic": True},
+    {"type": "tool-approval-response", "approvalId": "p", "approved": True},
+]
+
+
+def test_what_the_policy_has_decided_is_left_without_a_result_by_a_failed_run_alone() -> None:
+    segment = in_step(begin(), whole(), *AUTOMATIC)
+    with pytest.raises(AssertionError, match="a decision is left without a result"):
+        read(segment, version=7)
+    failed = read([*segment[:-1], {"type": "error", "errorText": "x"}], version=7)
+    assert not failed.posts_again
+
+
 def test_stock_helpers_post_when_all_is_decided() -> None:
     message = read(BOTH_ASKED)
     assert not message.posts_again

@@ -1,6 +1,7 @@
 """Which pages may call and read, which host names a bridge serves, and what forms of other sites may not do."""
 
 import asyncio
+import json
 import logging
 from contextlib import suppress
 from typing import Any
@@ -229,7 +230,7 @@ def logged(caplog: pytest.LogCaptureFixture) -> list[str]:
     ]
 
 
-def test_a_refused_origin_is_logged_once_with_what_to_add(caplog: pytest.LogCaptureFixture) -> None:
+def test_an_origin_that_is_not_allowed_is_logged_once_with_what_to_add(caplog: pytest.LogCaptureFixture) -> None:
     bridge = bridge_with("x", allowed_origins=[FRIEND])
     for method in ("OPTIONS", "POST", "GET"):
         ask(bridge, method, "", origin="http://localhost:3000")
@@ -238,9 +239,19 @@ def test_a_refused_origin_is_logged_once_with_what_to_add(caplog: pytest.LogCapt
     ask(bridge, "GET", "", origin="http://localhost:3000", sec_fetch_site="same-origin")
     (said,) = logged(caplog)
     assert said.startswith(
-        "a page of http://localhost:3000 was refused; if it is yours: "
+        "a page of http://localhost:3000 is not allowed; if it is yours: "
         "ChatBridge(allowed_origins=['http://localhost:3000'])"
     )
+
+
+def test_a_turn_that_runs_is_not_logged_as_refused(caplog: pytest.LogCaptureFixture) -> None:
+    """A page of another origin cannot send JSON without being allowed to. Whatever has sent it is no page."""
+    body = {"id": "c1", "messages": [{"id": "u1", "role": "user", "parts": [{"type": "text", "text": "hi"}]}]}
+    sent = {"host": "app.example", "origin": "http://localhost:3000", "content-type": "application/json"}
+    answer = asyncio.run(exchange(app_of(bridge_with("x")), headers=sent, body=json.dumps(body).encode()))
+    assert answer.status == 200
+    (said,) = logged(caplog)
+    assert "refused" not in said
 
 
 @pytest.mark.parametrize(

@@ -169,6 +169,14 @@ describe("the deadline", () => {
     expect(screen.getAllByRole("timer")[0]?.getAttribute("aria-live")).toBe("off");
   });
 
+  test("is never further away than it was when the server asked, whenever in a second that was", () => {
+    for (const ms of [500, 1_700]) {
+      act(() => vi.advanceTimersByTime(ms)); // the second card comes while the first one counts down
+      const { container } = show([assistant(...asked({ deadline: new Date(Date.now() + 600_000).toISOString() }))]);
+      expect(container.querySelector("[role=timer]")?.textContent).toBe("Time left: 10:00");
+    }
+  });
+
   test("takes the decision away when it passes, and says so", () => {
     const { onDecide } = show([assistant(...asked({ deadline: IN_A_MINUTE }))]);
     expect(button(/^Approve /).disabled).toBe(false);

@@ -34,9 +34,10 @@ function wholeSecond(): number {
 
 /** Whole seconds until the deadline; undefined without one. At zero it has passed, for the server as well. */
 export function useSecondsLeft(deadline: string | undefined): number | undefined {
-  const time = useSyncExternalStore(deadline === undefined ? never : subscribe, deadline === undefined ? noTime : read);
+  useSyncExternalStore(deadline === undefined ? never : subscribe, deadline === undefined ? noTime : read);
   const end = deadline === undefined ? Number.NaN : Date.parse(deadline);
-  return Number.isNaN(end) ? undefined : Math.ceil((end - time) / 1_000);
+  // From now, not from the last tick: the question may have come after that.
+  return Number.isNaN(end) ? undefined : Math.ceil((end - Date.now()) / 1_000);
 }
 
 const never = () => () => {};

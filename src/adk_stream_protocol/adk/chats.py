@@ -11,7 +11,7 @@ from ..protocol.call_record import ChatKey
 from ..protocol.turn import is_chat_id
 from .calls.client_tools import browser_tools_of
 from .control_flow import control_flow_by_author
-from .session import Chat
+from .session import Chat, reaching
 from .words.model_ways import ModelWays
 
 
@@ -38,6 +38,8 @@ class Chats:
 
     async def newest(self, user_id: str) -> list[Session]:
         """The sessions of a user's chats, without their events."""
-        listed = await self.runner.session_service.list_sessions(app_name=self.runner.app_name, user_id=user_id)
+        service = self.runner.session_service
+        with reaching(service):
+            listed = await service.list_sessions(app_name=self.runner.app_name, user_id=user_id)
         newest = sorted(listed.sessions, key=lambda session: session.last_update_time, reverse=True)
         return [session for session in newest if is_chat_id(session.id)]

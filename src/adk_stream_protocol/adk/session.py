@@ -2,7 +2,8 @@
 
 import asyncio
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, TypedDict
 from urllib.parse import quote
@@ -13,6 +14,7 @@ from google.adk.runners import Runner
 from google.adk.sessions import Session
 from google.adk.sessions.base_session_service import GetSessionConfig
 
+from ..errors import StoreUnavailable
 from ..loop_share import LoopShare
 from ..protocol.call_record import ChatKey
 from ..protocol.messages import ApprovalStyle
@@ -22,6 +24,21 @@ from .words.model_ways import ModelWays
 logger = logging.getLogger(__name__)
 
 _LOOKUPS_AT_ONCE = 8  # of artifacts, which may be in a bucket on the network
+_UNREACHABLE = "Your chats cannot be reached right now. Try again."
+
+
+@contextmanager
+def reaching(service: object) -> Generator[None]:
+    """Services of ADK raise what their databases raise. Its text may quote what people wrote: it is not passed on.
+    A `ValueError` is about what was asked or stored, and stays as it is."""
+    try:
+        yield
+    except ValueError:
+        raise
+    except Exception as error:
+        logger.error("%s cannot be used: %s", type(service).__qualname__, type(error).__qualname__)
+        logger.debug("details", exc_info=error)
+        raise StoreUnavailable(_UNREACHABLE) from None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -165,9 +182,10 @@ class Chat:
         """`recent`: how many of its newest events are wanted, if not all."""
         service = self.runner.session_service
         try:
-            if recent is not None:
-                return await service.get_session(**self._key, config=GetSessionConfig(num_recent_events=recent))
-            return await service.get_session(**self._key)
+            with reaching(service):
+                if recent is not None:
+                    return await service.get_session(**self._key, config=GetSessionConfig(num_recent_events=recent))
+                return await service.get_session(**self._key)
         except ValueError as error:
             # Vertex AI raises a plain ValueError if the session is another user's. Subclasses, such as Pydantic's, mean
             # other errors.
@@ -179,15 +197,18 @@ class Chat:
         await self.runner.session_service.create_session(**self._key)
 
     async def delete_session(self) -> None:
-        await self.runner.session_service.delete_session(**self._key)
+        service = self.runner.session_service
+        with reaching(service):
+            await service.delete_session(**self._key)
 
     async def delete_files(self) -> None:
         """Delete the chat's own artifacts, not those that the user's chats share."""
         service = self.runner.artifact_service
         if service is not None:
-            for filename in await service.list_artifact_keys(**self._key):
-                if not filename.startswith("user:"):
-                    await service.delete_artifact(**self._key, filename=filename)
+            with reaching(service):
+                for filename in await service.list_artifact_keys(**self._key):
+                    if not filename.startswith("user:"):
+                        await service.delete_artifact(**self._key, filename=filename)
 
     async def append(self, events: Sequence[Event], session: Session | None = None) -> None:
         """`session`: the chat's session, if the caller has just loaded it."""
@@ -243,7 +264,8 @@ class Chat:
         if not _may_be_file_name(filename):
             return None
         try:
-            part = await service.load_artifact(**self._key, filename=filename, version=version) if service else None
+            with reaching(service):
+                part = await service.load_artifact(**self._key, filename=filename, version=version) if service else None
         except InputValidationError:  # a name that climbs out of its folder
             return None
         if part is None:

@@ -11,7 +11,7 @@ from ..adk.calls.client_tools import fits
 from ..adk.calls.inner_calls import with_inner_calls
 from ..adk.calls.input_requests import value_of_answer
 from ..adk.calls.leased_chat import LeasedChat
-from ..adk.calls.session_calls import SessionCall, find_session_calls
+from ..adk.calls.session_calls import SessionCall, are_delivered, find_session_calls
 from ..adk.event_parts import REQUEST_INPUT
 from ..adk.live_listener import LiveListener
 from ..adk.run import AnsweredCalls
@@ -277,7 +277,7 @@ class ChatAnswers:
         self, request: AnswerRequest, decoded: DecodedAnswers, start_id: str
     ) -> LeasedChat | ChunkLog | None:
         """The chat is busy. Gives the segment of the run that acts on the answers, or the lease once it is free. None
-        if the run has acted on them."""
+        if the run has acted on them, here or on another worker."""
         chat, calls = request.chat, decoded.open_calls
         run = self._leases.get(chat.key)
         if run is not None and run.has_shown(calls):
@@ -301,4 +301,6 @@ class ChatAnswers:
         if run is not None:
             await run.end_when_idle()
         async with asyncio.timeout(self._limits.max_run_s):
-            return await self._leases.wait_for(chat.key, calls)
+            return await self._leases.wait_for(
+                chat.key, calls, is_done=lambda records: are_delivered(chat, calls, records)
+            )

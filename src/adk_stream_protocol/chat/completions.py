@@ -7,11 +7,11 @@ from typing import Any
 
 import msgspec
 
+from ..adk.calls.leased_chat import LeasedChat
 from ..adk.calls.long_running import decode_call_ref, find_work
 from ..adk.calls.session_calls import SessionCall
 from ..adk.chats import Chats
 from ..adk.session import Chat
-from ..chunk_log import ChunkLog
 from ..errors import NotFound, Restarting
 from ..protocol import call_record
 from ..protocol.call_keys import work_key
@@ -95,7 +95,7 @@ class CallCompletions:
         try:
             async with asyncio.timeout(_PATIENCE_S):
                 place = await self._leases.wait_for(chat.key, frozenset({call}), makes_room=False)
-            if not isinstance(place, ChunkLog):
+            if isinstance(place, LeasedChat):
                 await self._unasked.continue_undelivered(chat, place, choose)
         except Restarting:
             await self._leases.leave(chat.key)

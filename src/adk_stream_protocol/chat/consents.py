@@ -8,10 +8,10 @@ import msgspec
 
 from ..adk.calls.consent_inside import Given, hand_over, take_back
 from ..adk.calls.credentials import GRANTED, answer_of_consent, answer_of_key, is_asked_with, state_of
+from ..adk.calls.leased_chat import LeasedChat
 from ..adk.chats import Chats
 from ..adk.event_parts import CREDENTIAL
 from ..adk.session import Chat
-from ..chunk_log import ChunkLog
 from ..errors import NotFound
 from ..protocol import call_record
 from ..protocol.call_record import CallKey, CallRecord, NotAllowed, State
@@ -84,7 +84,7 @@ class Consents:
         if run is not None:
             await run.end_when_idle()
         leased = await self._leases.wait_for(chat.key, frozenset({call}))
-        if isinstance(leased, ChunkLog):
+        if not isinstance(leased, LeasedChat):
             return  # the same answer has come twice
         async with self._segments.ending_at_failure(leased):
             events, calls = await self._segments.read_session(chat, leased)

@@ -4,7 +4,7 @@ leases."""
 import asyncio
 import logging
 from collections import Counter
-from collections.abc import AsyncGenerator, Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 
@@ -15,7 +15,7 @@ from ..adk.run import Run
 from ..chunk_log import ChunkLog
 from ..errors import Restarting, TooMany
 from ..protocol.call_record import CallKey, CallRecord, ChatKey, NotAllowed
-from ..store.base import Lease, Store
+from ..store.base import Lease, Snapshot, Store
 from .lease_keeper import LeaseKeeper
 from .leased_calls import LeasedCalls
 
@@ -108,12 +108,13 @@ class ChatLeases:
     async def begin(self, chat: ChatKey, changes: Sequence[Change] = ()) -> LeasedChat | None:
         """The lease of this chat, if it is free. `changes` are written in any case, except those that somebody has
         overtaken. Calls of a lost run are cleaned up first."""
-        leased = await self._begin(chat, changes)
+        found = await self._begin(chat, changes)
         for _, changed in changes:
             self._on_asked(changed)
-        return leased
+        return found if isinstance(found, LeasedChat) else None
 
-    async def _begin(self, chat: ChatKey, changes: Sequence[Change]) -> LeasedChat | None:
+    async def _begin(self, chat: ChatKey, changes: Sequence[Change] = ()) -> LeasedChat | Snapshot | None:
+        """As `begin`. If another worker has the lease: what the store has."""
         if self._is_draining:
             raise Restarting
         if chat in self._places:
@@ -126,7 +127,7 @@ class ChatLeases:
             lease, snapshot = await self._store.acquire(chat, self._lease_s, changes)
             if lease is None:
                 self._set_free(chat)
-                return None
+                return snapshot
             leased = LeasedChat.taken(lease, snapshot)
             leased.on_asked = self._on_asked
             await self.calls.clean_up_lost(leased)
@@ -158,10 +159,16 @@ class ChatLeases:
                 self._queues[chat] = lock, count - 1
 
     async def wait_for(
-        self, chat: ChatKey, calls: frozenset[CallKey], *, makes_room: bool = True
-    ) -> LeasedChat | ChunkLog:
+        self,
+        chat: ChatKey,
+        calls: frozenset[CallKey],
+        *,
+        makes_room: bool = True,
+        is_done: Callable[[Sequence[CallRecord]], Awaitable[bool]] | None = None,
+    ) -> LeasedChat | ChunkLog | None:
         """The lease of this chat as soon as it is free; or the segment of a run that was started with answers to these
-        calls. `makes_room`: a live session that only waits for its user ends for that."""
+        calls. `makes_room`: a live session that only waits for its user ends for that. `is_done`: whether a run of
+        another worker has left nothing to do, by the chat's records. Then this is None."""
         look_s = _FIRST_LOOK_S
         async with self.queue(chat):
             while True:
@@ -176,9 +183,11 @@ class ChatLeases:
                         async with asyncio.timeout(_LONGEST_LOOK_S):
                             await place.is_free.wait()
                     continue
-                leased = await self.begin(chat) if chat not in self._taken_over else None
-                if leased is not None:
-                    return leased
+                found = await self._begin(chat) if chat not in self._taken_over else None
+                if isinstance(found, LeasedChat):
+                    return found
+                if found is not None and is_done is not None and await is_done(found.records):
+                    return None
                 if chat not in self._places:  # another worker has the lease, or it is about to be taken over
                     await asyncio.sleep(look_s)
                     look_s = min(look_s * 2, _LONGEST_LOOK_S)

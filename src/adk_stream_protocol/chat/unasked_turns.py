@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, cast
 
 from ..adk.calls.leased_chat import LeasedChat
-from ..adk.calls.session_calls import SessionCall
+from ..adk.calls.session_calls import SessionCall, are_delivered
 from ..adk.session import Chat
 from ..errors import Restarting
 from ..limits import Limits
@@ -77,13 +77,15 @@ class UnaskedTurns:
     async def continue_decided(self, chat: Chat, call: CallKey) -> None:
         """Continue a message after a decision that did not come from its client, as soon as the chat is free. A live
         session that waits for the call sees the decision by itself."""
-        run = self._leases.get(chat.key)
-        if run is not None and run.accepts(frozenset([call])):
+        run, wanted = self._leases.get(chat.key), frozenset([call])
+        if run is not None and run.accepts(wanted):
             return
         if run is not None:
             await run.end_when_idle()
         async with asyncio.timeout(self._limits.max_run_s):
-            leased = await self._leases.wait_for(chat.key, frozenset([call]))
+            leased = await self._leases.wait_for(
+                chat.key, wanted, is_done=lambda records: are_delivered(chat, wanted, records)
+            )
         if not isinstance(leased, LeasedChat):
             return
         async with self._segments.ending_at_failure(leased):

@@ -122,10 +122,11 @@ class Access:
         return len(origins) == 1 and origins[0] in self._origins
 
     def _log_origin(self, headers: Headers) -> None:
+        """That it was refused is true of some requests only: a turn runs, since no page can have sent it."""
         origin = headers.get("origin", "")
         if _ORIGIN.fullmatch(origin):
             option = f"ChatBridge(allowed_origins=[{origin!r}])"
-            self._log_once(f"a page of {origin} was refused; if it is yours: {option}{_changed_host(headers)}")
+            self._log_once(f"a page of {origin} is not allowed; if it is yours: {option}{_changed_host(headers)}")
 
     def _log_once(self, refusal: str) -> None:
         """A developer finds the reason, and nobody can fill the log."""

@@ -4,6 +4,7 @@ import asyncio
 from typing import Any
 
 import pytest
+from starlette.types import Message
 
 from adk_stream_protocol import Limits
 from adk_stream_protocol.adk.request.request_run import RESTARTING
@@ -181,6 +182,45 @@ async def test_a_reader_that_hangs_keeps_a_drain_for_a_second_only() -> None:
             await live.bridge.drain()
             assert asyncio.get_running_loop().time() - began < 2
             stuck.reads.set()
+
+
+class Deaf(Reader):
+    """Does not even take the end of its socket."""
+
+    async def send(self, message: Message) -> None:
+        if message["type"] == "websocket.close":
+            await self.reads.wait()
+        await super().send(message)
+
+
+@pytest.mark.parametrize("kind", [Reader, Deaf])
+async def test_a_reader_that_hangs_keeps_a_bridge_from_closing_for_seconds_only(kind: type[Reader]) -> None:
+    async with live_app(answers_for_ever) as live:
+        stuck, began = kind(), asyncio.get_running_loop().time()
+        async with live.socket(client=stuck):
+            await ping(stuck)
+            stuck.reads.clear()
+            await live.bridge.aclose()
+            assert asyncio.get_running_loop().time() - began < 4
+            stuck.reads.set()
+
+
+async def test_a_reader_that_reads_slowly_gets_all_before_a_bridge_closes() -> None:
+    async with live_app(answers_for_ever) as live:
+        slow = Reader()
+        async with live.socket(client=slow):
+            await ping(slow)
+            slow.reads.clear()
+            for _ in range(5):
+                slow.tell("ping")
+            closing = asyncio.create_task(live.bridge.aclose())
+            while not closing.done():
+                await asyncio.sleep(0.9)
+                slow.reads.set()
+                await asyncio.sleep(0)
+                slow.reads.clear()
+            assert [frame["type"] for frame in slow.frames["-"]][-7:] == ["pong"] * 6 + ["reconnect"]
+            assert slow.close_code == 1012
 
 
 async def test_a_reader_that_hangs_does_not_keep_the_server_from_closing() -> None:

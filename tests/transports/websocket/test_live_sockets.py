@@ -111,7 +111,7 @@ def refused_by_application(_: HTTPConnection) -> str:
         (
             {},
             {"origin": "http://localhost:3000"},
-            "a page of http://localhost:3000 was refused; if it is yours: "
+            "a page of http://localhost:3000 is not allowed; if it is yours: "
             "ChatBridge(allowed_origins=['http://localhost:3000']). Its request is for the host testserver: if a proxy "
             "has changed that, let it pass the Host header on",
         ),

@@ -184,23 +184,35 @@ async def test_a_chat_that_request_mode_holds_tells_a_speaker_once_and_hears_him
 
 
 class Lost(InMemorySessionService):
-    """A database that was lost. The classes of its errors are nobody's promise."""
+    """A database that was lost, or what it has is."""
 
-    loads = 0
+    def __init__(self, failure: Exception) -> None:
+        super().__init__()
+        self.loads = 0
+        self._failure = failure
 
     async def get_session(self, **_: Any) -> Any:
         self.loads += 1
-        raise ConnectionError
+        raise self._failure
 
 
-async def test_a_session_that_cannot_be_opened_for_any_reason_is_tried_with_pauses_and_told_once() -> None:
-    store, sessions = MemoryStore(), Lost()
+@pytest.mark.parametrize(
+    ("failure", "told"),
+    [
+        (ConnectionError(), ("store-unavailable", "Your chats cannot be reached right now. Try again.")),
+        (UnicodeError(), ("internal", "The server failed. Try again.")),
+    ],
+)
+async def test_a_session_that_cannot_be_opened_for_any_reason_is_tried_with_pauses_and_told_once(
+    failure: Exception, told: tuple[str, str]
+) -> None:
+    store, sessions = MemoryStore(), Lost(failure)
     key = ChatKey("helper", "ann", "chat-1")
     await store.add(msgspec.structs.replace(record(state=State.DENIED), chat=key))  # to be told with the next words
     options: dict[str, Any] = {"store": store, "session_service": sessions}
     async with live_app(answers_for_ever, speaks=True, **options) as live, live.attached() as client:
         await speak_for(10, client)
-        assert errors(client) == [("internal", "The server failed. Try again.")]
+        assert errors(client) == [told]
         assert (sessions.loads, live.runs) == (5, 0)
 
 

@@ -26,6 +26,8 @@ from .leased_chat import LeasedChat
 
 Events = Iterable[Event]
 
+_NEWEST = 100  # events: a result is among them when it is looked for, since that is once a second
+
 
 @dataclass(frozen=True, kw_only=True)
 class SessionCall(AskedCall):
@@ -104,6 +106,16 @@ def _results_in(event: Event) -> set[CallKey]:
     responses = [response.id or "" for response in event.get_function_responses()]
     placeholders = event.actions.requested_tool_confirmations
     return {CallKey(event.invocation_id, call_id) for call_id in responses if call_id not in placeholders}
+
+
+async def are_delivered(chat: Chat, calls: frozenset[CallKey], records: Iterable[CallRecord]) -> bool:
+    """Whether these calls have ended, and ADK's session has their results. It has none of nested calls."""
+    ended = {found.call: found for found in records if found.is_final}
+    if not calls <= ended.keys():
+        return False
+    own = {call for call in calls if not ended[call].is_nested}
+    session = await chat.load(recent=_NEWEST) if own else None
+    return own <= {result for event in (session.events if session is not None else ()) for result in _results_in(event)}
 
 
 def _asked_about(event: Event, question: types.FunctionCall) -> CallKey:

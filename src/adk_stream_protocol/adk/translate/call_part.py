@@ -21,7 +21,7 @@ class CallPart:
     approval_id: str | None = None
     """The id under which a person was asked about it."""
     is_servers: bool = False
-    """A person was asked about it, and the server runs it."""
+    """A person was asked about it, or the policy, and the server runs it."""
     is_undecided: bool = False
     shown_version: int | None = None
     """The version of the record that the client was shown, where others decide."""
@@ -52,9 +52,9 @@ def show_chain(writer: ChunkWriter, part: CallPart, record: CallRecord) -> list[
 
 def show_automatic(writer: ChunkWriter, part: CallPart, record: CallRecord) -> list[AnyChunk]:
     """The policy has decided."""
-    part.approval_id = record.approval_id
+    part.approval_id, part.is_servers = record.approval_id, record.executor == "server"
     out: list[AnyChunk] = []
-    if record.executor == "server" and writer.tools.is_deferred(part.wire_id):
+    if part.is_servers and writer.tools.is_deferred(part.wire_id):
         out += writer.tools.to_server(part.wire_id, is_asked=True)
     out += writer.tools.approved_automatically(part.wire_id, record.approval_id or "")
     about = {"status": "approved", "by": "policy"}

@@ -122,7 +122,9 @@ class CallParts:
 
     def settle(self, records: Records) -> list[AnyChunk]:
         """Emit what is decided about open calls: a person is asked about them, or they are the client's to answer."""
-        parts = self._still_open()
+        return self._settle(self._still_open(), records)
+
+    def _settle(self, parts: Collection[CallPart], records: Records) -> list[AnyChunk]:
         return [
             *self._ask_recorded(parts, records),
             *self._settle_deferred(parts, records),
@@ -138,14 +140,7 @@ class CallParts:
         known = [self._parts[wire_id] for wire_id in wire_ids if wire_id in self._parts]
         answered = [chunk for part in known for chunk in self._end_question(part, records)]
         parts = [part for part in known if self._was_asked_live(part, records)]
-        if not parts:
-            return answered
-        return [
-            *answered,
-            *self._ask_recorded(parts, records),
-            *self._settle_deferred(parts, records),
-            *self._ask_with_tool(records),
-        ]
+        return [*answered, *self._settle(parts, records)] if parts else answered
 
     def _end_question(self, part: CallPart, records: Records) -> list[AnyChunk]:
         """Of the confirmation tool: it was answered while a segment was open, which therefore shows the answer."""
@@ -263,7 +258,7 @@ class CallParts:
                 continue
             if part.is_known:
                 out.append(recorded_chunk(part.wire_id, record))
-            if self._style == "confirmation-tool" and part.approval_id is not None and record.owner_said is not None:
+            if self._style == "confirmation-tool" and part.approval_id in self._asked and record.owner_said is not None:
                 out.append(ToolOutputAvailable(part.approval_id, decision_of(record)))
         return out
 
@@ -290,13 +285,19 @@ class CallParts:
             work, record = work_of(part.call, records), records.get(part.call)
             if work is not None:
                 out += self._work_so_far(part, work, ())
-            elif record is None:
-                continue
-            elif record.is_final:
+            elif record is not None and record.is_final:
                 out += [*self._settle_deferred([part], records), *self._recorded_result(part, record, ())]
-            elif part.is_servers and not part.is_undecided:
-                self._writer.tools.asked_elsewhere(part.wire_id)
+            elif record is not None and record.executor == "server" and record.decided_by == BY_POLICY:
+                out += self._settle_deferred([part], records)
+        self.leave_approved(records)
         return out
+
+    def leave_approved(self, records: Records) -> None:
+        """Calls of the server that are approved and have not ended may go on after this run: they stay open."""
+        for part in self._still_open():
+            record = records.get(part.call)
+            if part.is_servers and not part.is_undecided and record is not None and not record.is_final:
+                self._writer.tools.asked_elsewhere(part.wire_id)
 
     def show_work(self, work: CallRecord) -> list[AnyChunk]:
         """How far a long-running call is, or its end, as the application has reported it last."""

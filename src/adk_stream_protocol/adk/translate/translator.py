@@ -93,7 +93,9 @@ class Translator:
 
     def pause_stopped(self, records: Records) -> list[AnyChunk]:
         """The message waits for its client's answer, and its run was over."""
-        return [*self._settle(records), *self._writer.pause_stopped()]
+        out = self._settle(records)
+        self.call_parts.leave_approved(records)
+        return [*out, *self._writer.pause_stopped()]
 
     def new_segment(
         self,

@@ -27,7 +27,7 @@ from .voice_owners import VoiceOwners
 _Decoded = TypeVar("_Decoded")
 
 GOING_AWAY = 1001
-_ANNOUNCE_S = 1  # for a client that reads slowly to take the announcement of a restart
+_UNREAD_S = 1  # how long a client that reads nothing keeps a server that stops
 
 
 @dataclass(frozen=True)
@@ -76,22 +76,23 @@ class LiveSocket:
             await self._requests.leave_all()
             if is_stuck:
                 await drop(websocket.send)
-            await self._shut(POLICY_VIOLATION if is_at_fault else GOING_AWAY)
+            await self._shut(POLICY_VIOLATION if is_at_fault else GOING_AWAY, client.limits.send_timeout_s)
 
     async def announce_restart(self) -> None:
         """Returns when the client's connection has taken it."""
         self._client.send("reconnect")
         with suppress(TimeoutError):
-            async with asyncio.timeout(_ANNOUNCE_S):
-                await self._client.outbox.flush()
+            async with asyncio.timeout(_UNREAD_S):
+                await self._client.outbox.flush(_UNREAD_S)
 
     async def close(self, code: int) -> None:
+        """The server stops."""
         with suppress(TimeoutError):
-            await self._client.outbox.flush()
-        await self._shut(code)
+            await self._client.outbox.flush(_UNREAD_S)
+        await self._shut(code, _UNREAD_S)
 
-    async def _shut(self, code: int) -> None:
-        websocket, timeout_s = self._client.websocket, self._client.limits.send_timeout_s
+    async def _shut(self, code: int, timeout_s: float) -> None:
+        websocket = self._client.websocket
         try:
             async with asyncio.timeout(timeout_s):
                 await websocket.close(code)

@@ -46,11 +46,11 @@ class Outbox:
             self._sent.clear()
             await self._sent.wait()
 
-    async def flush(self) -> None:
-        """Raises a TimeoutError if the client takes nothing for a while."""
+    async def flush(self, patience_s: float) -> None:
+        """Raises a TimeoutError if the client takes nothing for so long."""
         while self._waiting or self._sending_since is not None:
             self._sent.clear()
-            async with asyncio.timeout(self._limits.send_timeout_s):
+            async with asyncio.timeout(patience_s):
                 await self._sent.wait()
 
     async def send_all(self) -> None:

@@ -80,7 +80,7 @@ class SocketClient:
                     await self.has_signed_out.wait()
             if self.has_signed_out.is_set() or not await self._is_signed_in():
                 with suppress(TimeoutError):
-                    await self.outbox.flush()
+                    await self.outbox.flush(self.limits.send_timeout_s)
                 return
 
     async def _is_signed_in(self) -> bool:
