@@ -23,7 +23,7 @@ from ..event_parts import ArtifactFile
 from ..failures import public_failure_text
 from ..run import LEASE_LOST, RESTARTING, AnsweredCalls, RunContext
 from ..run import STOP_GRACE_S as _STOP_GRACE_S
-from ..run_config import leave_out_telemetry
+from ..run_config import resolve_telemetry
 from ..run_end import append_if_leased, log_failure, unfinished_events
 from ..session import find_repeated
 from ..title import has_title
@@ -70,8 +70,7 @@ class RequestRun:
         self._bounds = RunBounds(self, context.limits)
         self._max_log_bytes = context.limits.max_log_bytes
         ways = context.chat.model_ways()
-        if ways.direct:  # so nobody traces this run
-            leave_out_telemetry(request.run_config)
+        resolve_telemetry(request.run_config, is_traced=not ways.direct)
         self._direct_text = DirectText(ways, self._grow)
         self._waits = InnerWaits(self, context.leased, context.store)
         self._is_waiting = False
