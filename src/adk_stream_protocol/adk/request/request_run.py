@@ -176,6 +176,13 @@ class RequestRun:
         self.leased.begins_nothing = self.leased.is_lost = self._waits.is_ending = True
         await self._leave("failure", LEASE_LOST)
 
+    def end_by(self, limit: str) -> None:
+        self._ended_by = limit
+        self.stop_soon()
+
+    def stop_soon(self) -> None:
+        self._stopping = asyncio.create_task(self.stop(), name=f"adk-stream stop {self.last_log.segment}")
+
     async def _leave(self, ended_by: str, failure: str) -> None:
         self._ended_by, self._failure = ended_by, failure
         self.leased.leaves_calls = True
@@ -282,15 +289,18 @@ class RequestRun:
         self._waits.written()
 
     def _write(self, chunks: list[AnyChunk]) -> None:
+        self._append(encode_chunks(chunks))
+
+    def _append(self, chunks: list[bytes]) -> None:
         if chunks and not self.last_log.is_closed:  # a run that was given up may still be talking
-            self.last_log.append(encode_chunks(chunks))
+            self.last_log.append(chunks)
             if self.last_log.size_bytes > self._max_log_bytes and not self._abort.is_set():
                 self.end_by("size")
 
     def _grow(self, text: str, *, is_thought: bool) -> bool:
-        chunks = None if self._abort.is_set() else self._translator.grow(text, is_thought=is_thought)
-        self._write(chunks or [])
-        return chunks is not None
+        chunk = None if self._abort.is_set() else self._translator.grow(text, is_thought=is_thought)
+        self._append([] if chunk is None else [chunk])
+        return chunk is not None
 
     # -- calls that wait inside ADK -----------------------------------------------------------------------------------
 
@@ -338,12 +348,3 @@ class RequestRun:
             self._context, events, self.last_log.segment, has_failed=self._ended_by == "failure"
         ):
             self._failure = LEASE_LOST
-
-    # -- bounds -------------------------------------------------------------------------------------------------------
-
-    def end_by(self, limit: str) -> None:
-        self._ended_by = limit
-        self.stop_soon()
-
-    def stop_soon(self) -> None:
-        self._stopping = asyncio.create_task(self.stop(), name=f"adk-stream stop {self.last_log.segment}")
