@@ -45,7 +45,7 @@ class RequestRun:
     | `_waits`, `_is_waiting`, `_unwritten` | calls that wait inside ADK, and what comes while no segment is open |
     | `is_accepted`, `_invocation_id` | how far ADK is |
     | `_task`, `_abort`, `_stopping`, `_bounds` | what runs, and what may end it |
-    | `_is_ending`, `_is_over`, `_ended_by`, `_failure`, `ended` | how it ends |
+    | `_is_ending`, `_is_over`, `_ended_by`, `_failure` | how it ends |
     """
 
     def __init__(self, context: RunContext, request: RunRequest, translator: Translator, log: ChunkLog) -> None:
@@ -53,7 +53,6 @@ class RequestRun:
         self.ids = request.ids
         self.asked_by = request.asked_by or request.ids
         self.answered = request.answered
-        self.ended = asyncio.Event()
         self.is_accepted: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         """Done when ADK has taken the user's message; fails with what refuses it."""
         self.leased = context.leased
@@ -240,7 +239,6 @@ class RequestRun:
         if not self._is_waiting:
             self._write(self._translator.end(self.leased.records, self._ended_by, self._failure))
             self.last_log.close()
-        self.ended.set()
 
     # -- events -------------------------------------------------------------------------------------------------------
 
