@@ -126,7 +126,7 @@ class LogReader:
                 return piece
             self._replay = None
         chunks = self._log.since(self._cursor, self._max_bytes)
-        events = list[Event](enumerate(chunks, self._cursor))
+        events: list[Event] = list(enumerate(chunks, self._cursor))
         self._cursor += len(chunks)
         return events
 
