@@ -38,8 +38,8 @@ def encode_words(first: Event, words: list[str]) -> list[bytes]:
     frames = [sse.encode_events(b"abcd", list(enumerate(encode_chunks(translator.start("m")))))]
     frames += [sse.encode_events(b"abcd", [(1, chunk)]) for chunk in encode_chunks(translator.feed(first))]
     for place, word in enumerate(words, 2):
-        chunks = translator.grow(word, is_thought=False)
-        frames.append(sse.encode_events(b"abcd", [(place, encode_chunks(chunks or [])[0])]))
+        chunk = translator.grow(word, is_thought=False) or b""
+        frames.append(sse.encode_events(b"abcd", [(place, chunk)]))
     return frames
 
 

@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from .errors import TooMany
+from .lazy_event import LazyEvent
 from .protocol.packed_chunks import PackedChunks
 from .protocol.replay import Calls, Event, replayed
 
@@ -24,7 +25,7 @@ class ChunkLog:
         self._calls = Calls(earlier)
         self._closed = False
         self._wakers: set[asyncio.Event] = set()
-        self._left = asyncio.Event()
+        self._left = LazyEvent()
 
     def append(self, chunks: Sequence[bytes]) -> None:
         self._chunks.extend(chunks)
@@ -125,7 +126,7 @@ class LogReader:
                 return piece
             self._replay = None
         chunks = self._log.since(self._cursor, self._max_bytes)
-        events = list[Event](enumerate(chunks, self._cursor))
+        events: list[Event] = list(enumerate(chunks, self._cursor))
         self._cursor += len(chunks)
         return events
 

@@ -10,7 +10,7 @@ import pytest
 from google.adk.agents.run_config import RunConfig
 from google.adk.telemetry.context import TelemetryConfig
 
-from adk_stream_protocol.adk.run_config import effective_run_config, leave_out_telemetry
+from adk_stream_protocol.adk.run_config import effective_live_config, effective_run_config, resolve_telemetry
 
 PROBE = Path(__file__).parent.parent / "support" / "telemetry_probe.py"
 
@@ -43,24 +43,25 @@ def test_spans_logs_and_metrics_are_the_same_in_every_environment(place: int, to
     assert len([line for line in heard["ours"] if line.startswith("span")]) >= 4
 
 
-def test_telemetry_of_the_users_own_is_left_alone() -> None:
-    own = TelemetryConfig(genai_semconv_stability_opt_in="stable")
-    assert effective_run_config(RunConfig(telemetry=own), {}, {}).telemetry is own
-
-
-def test_telemetry_of_the_users_own_stays_where_nobody_traces() -> None:
+@pytest.mark.parametrize("is_traced", [True, False])
+def test_telemetry_of_the_users_own_is_left_alone(*, is_traced: bool) -> None:
     own = TelemetryConfig(genai_semconv_stability_opt_in="stable")
     config = effective_run_config(RunConfig(telemetry=own), {}, {})
-    leave_out_telemetry(config)
+    resolve_telemetry(config, is_traced=is_traced)
     assert config.telemetry is own
 
 
-def test_the_environment_is_read_once_a_run(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_of_a_live_session_it_is_resolved_as_where_somebody_traces() -> None:
     config = effective_run_config(None, {}, {})
-    resolved = config.telemetry
-    leave_out_telemetry(effective_run_config(None, {}, {}))  # what is left out is made once
+    resolve_telemetry(config, is_traced=True)
+    assert config.telemetry is not None
+    assert effective_live_config(None, {}, {}).telemetry is config.telemetry
+
+
+def test_where_nobody_traces_the_environment_is_not_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    resolve_telemetry(effective_run_config(None, {}, {}), is_traced=False)  # what is left out is made once
     with monkeypatch.context() as patched:
         patched.setattr(os, "environ", None)
-        leave_out_telemetry(config)
+        config = effective_run_config(None, {}, {})
+        resolve_telemetry(config, is_traced=False)
     assert config.telemetry is not None
-    assert config.telemetry is not resolved

@@ -372,3 +372,14 @@ def test_any_value_becomes_one_line_of_strict_json(value: Any, text: str) -> Non
 def test_one_chunk_alone_is_encoded_whatever_is_in_it() -> None:
     alone, again = ([*c.encode_chunks([c.TextDelta("0", "a\ud800b")] * count)] for count in (1, 2))
     assert alone == again[:1] == [b'{"type":"text-delta","id":"0","delta":"a?b"}']
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.text(st.characters(exclude_categories=[])), st.sampled_from([c.TextDelta, c.ReasoningDelta]))
+def test_the_deltas_of_a_part_are_encoded_as_any_chunk(text: str, delta: type[c.TextDelta | c.ReasoningDelta]) -> None:
+    assert [c.DeltaEncoder(delta, "t1").encode(text)] == c.encode_chunks([delta("t1", text)])
+
+
+@given(any_text)
+def test_whatever_a_part_is_called_its_deltas_have_its_id(part_id: str) -> None:
+    assert [c.DeltaEncoder(c.TextDelta, part_id).encode("a")] == c.encode_chunks([c.TextDelta(part_id, "a")])

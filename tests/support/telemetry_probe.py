@@ -32,7 +32,7 @@ from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
 from adk_stream_protocol import ChatBridge
-from adk_stream_protocol.adk.run_config import effective_run_config
+from adk_stream_protocol.adk.run_config import effective_run_config, resolve_telemetry
 from adk_stream_protocol.testing import ChatClient, ScriptedModel, call
 
 
@@ -98,9 +98,11 @@ def heard_in(environment: dict[str, str]) -> dict[str, list[str]]:
     metrics.set_meter_provider(MeterProvider(metric_readers=[reader]))
     set_logger_provider(logging)
     heard: dict[str, list[str]] = {}
+    resolved = effective_run_config(None, {}, {})
+    resolve_telemetry(resolved, is_traced=True)
     runs = {
         "default": lambda: run(RunConfig(streaming_mode=StreamingMode.SSE)),
-        "ours": lambda: run(effective_run_config(None, {}, {})),
+        "ours": lambda: run(resolved),
         "direct": lambda: run_bridge(direct_text=True),
         "through ADK": lambda: run_bridge(direct_text=False),
     }

@@ -1,6 +1,5 @@
 """What request runs and live runs have in common, so that code outside `adk/` treats them alike."""
 
-import asyncio
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Protocol
@@ -39,8 +38,6 @@ class AnsweredCalls:
 
 class Run(Protocol):
     """One execution of the agent in one chat, from its lease to its last chunk."""
-
-    ended: asyncio.Event
 
     @property
     def leased(self) -> LeasedChat: ...

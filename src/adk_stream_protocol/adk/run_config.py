@@ -19,7 +19,7 @@ _DEFAULTS = RunConfig()  # only ever copied: making one takes as long as decodin
 
 
 def effective_run_config(base: RunConfig | None, changes: Mapping[str, Any], metadata: dict[str, Any]) -> RunConfig:
-    """The user's configuration with what every run of ours needs: streaming, telemetry resolved, our ids."""
+    """The user's configuration with what every run of ours needs: streaming, and our ids."""
     config = base or _DEFAULTS
     ours = {} if "streaming_mode" in config.model_fields_set else {"streaming_mode": StreamingMode.SSE}
     return _merged(config, {**ours, **changes}, metadata)
@@ -30,12 +30,12 @@ def effective_live_config(base: RunConfig | None, changes: Mapping[str, Any], me
     config = base or _DEFAULTS
     is_resumed = config.session_resumption is not None
     ours = {} if is_resumed else {"session_resumption": types.SessionResumptionConfig()}
-    return _merged(config, {**ours, **changes}, metadata)
+    merged = _merged(config, {**ours, **changes}, metadata)
+    resolve_telemetry(merged, is_traced=True)
+    return merged
 
 
 def _merged(config: RunConfig, updates: dict[str, Any], metadata: dict[str, Any]) -> RunConfig:
-    if config.telemetry is None:
-        updates.setdefault("telemetry", resolved_telemetry())
     updates["custom_metadata"] = {
         **(config.custom_metadata or {}),
         **(updates.get("custom_metadata") or {}),
@@ -44,21 +44,14 @@ def _merged(config: RunConfig, updates: dict[str, Any], metadata: dict[str, Any]
     return config.model_copy(update=updates)
 
 
-class _Resolved(TelemetryConfig):
-    """With the answers in place. The environment gave them, and not the user's configuration."""
+def resolve_telemetry(config: RunConfig, *, is_traced: bool) -> None:
+    """What ADK would read from the environment for every delta, read once a run. Spans and logs stay the same.
+    Telemetry of the user's own is left alone.
 
-
-def resolved_telemetry() -> TelemetryConfig:
-    """What ADK would read from the environment for every delta, read once. Spans and logs stay the same."""
-    return _resolved(*map(os.environ.get, _READ_BY_ADK))
-
-
-def leave_out_telemetry(config: RunConfig) -> None:
-    """For a run that nobody traces. ADK would still bring the whole conversation into the form of its newest records,
-    for each model call, and give them to nobody. The older form takes a third of the time. Telemetry of the user's own
-    is left alone."""
-    if isinstance(config.telemetry, _Resolved):
-        config.telemetry = _unheard()
+    Where nobody traces, ADK would still bring the whole conversation into the form of its newest records, for each
+    model call, and give them to nobody. The older form takes a third of the time."""
+    if config.telemetry is None:
+        config.telemetry = _resolved(*map(os.environ.get, _READ_BY_ADK)) if is_traced else _unheard()
 
 
 _READ_BY_ADK = (
@@ -98,7 +91,7 @@ def _with_answers(config: TelemetryConfig) -> TelemetryConfig:
     """The same, with the answers in place. ADK asks for a dozen of them for each delta, and works each out of private
     attributes of a Pydantic model: a tenth of a delta's time."""
     answers = {name: property(_always(getattr(config, name))) for name in _QUESTIONS}
-    answering = new_class("TelemetryConfig", (_Resolved,), exec_body=lambda body: body.update(answers))
+    answering = new_class("TelemetryConfig", (TelemetryConfig,), exec_body=lambda body: body.update(answers))
     return answering(**config.model_dump())
 
 

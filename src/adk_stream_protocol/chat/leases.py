@@ -14,6 +14,7 @@ from ..adk.calls.policy import ApprovalPolicy
 from ..adk.run import Run
 from ..chunk_log import ChunkLog
 from ..errors import Restarting, TooMany
+from ..lazy_event import LazyEvent
 from ..protocol.call_record import CallKey, CallRecord, ChatKey, NotAllowed
 from ..store.base import Lease, Snapshot, Store
 from .lease_keeper import LeaseKeeper
@@ -36,9 +37,9 @@ class _Place:
     """None while the lease is being taken or given back."""
     run: Run | None = None
     """None before the run has started."""
-    has_started: asyncio.Event = field(default_factory=asyncio.Event)
+    has_started: LazyEvent = field(default_factory=LazyEvent)
     """Set when the run has started, or will not start."""
-    is_free: asyncio.Event = field(default_factory=asyncio.Event)
+    is_free: LazyEvent = field(default_factory=LazyEvent)
 
 
 class ChatLeases:

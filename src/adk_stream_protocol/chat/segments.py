@@ -17,7 +17,7 @@ from ..adk.live.talking_on import LiveWhileWaiting
 from ..adk.request.request_run import RequestRun
 from ..adk.request.run_request import RunRequest
 from ..adk.run import Run, RunContext, RunOwner
-from ..adk.run_config import effective_run_config, leave_out_telemetry
+from ..adk.run_config import effective_run_config, resolve_telemetry
 from ..adk.session import Chat, MessageIds, find_event, message_id_of
 from ..adk.translate.history import replay
 from ..adk.translate.translator import Translator
@@ -76,7 +76,8 @@ class Segments:
         self._limits = limits
         self._defaults = defaults
         # What takes a while the first time, before the first request.
-        leave_out_telemetry(effective_run_config(defaults.run_config, {}, {}))
+        for is_traced in (True, False):
+            resolve_telemetry(effective_run_config(defaults.run_config, {}, {}), is_traced=is_traced)
         self._logs: dict[tuple[ChatKey, str], ChunkLog] = {}
         self.on_turn: Callable[[ChatKey, str], None] = lambda chat, message_id: None
         """Called with the id of a message when it goes on."""

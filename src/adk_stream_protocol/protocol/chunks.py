@@ -184,8 +184,7 @@ def _as_json(value: Any) -> Any:
     return dump(mode="json") if callable(dump) else str(value)
 
 
-_encoder = msgspec.json.Encoder(enc_hook=_as_json)
-_encode = _encoder.encode
+_encode = msgspec.json.Encoder(enc_hook=_as_json).encode
 
 
 def encode_chunks(chunks: Sequence[AnyChunk]) -> list[bytes]:
@@ -200,9 +199,21 @@ def encode_chunks(chunks: Sequence[AnyChunk]) -> list[bytes]:
 def encode_json(value: Any) -> bytes:
     """A chunk, or any other value that a tool returned. Never fails: what JSON or UTF-8 cannot express is replaced."""
     try:
-        return _encoder.encode(value)
+        return _encode(value)
     except Exception:
-        return _encoder.encode(_printable(value, ()))
+        return _encode(_printable(value, ()))
+
+
+class DeltaEncoder:
+    """Encodes the deltas of one part. Only their texts differ, so the rest is encoded once."""
+
+    __slots__ = ("_before",)
+
+    def __init__(self, delta: type[TextDelta] | type[ReasoningDelta], part_id: str) -> None:
+        self._before = encode_json(delta(part_id, "")).removesuffix(b'""}')
+
+    def encode(self, text: str) -> bytes:
+        return self._before + encode_json(text) + b"}"
 
 
 _MAX_DEPTH = 100  # V8 and zod accept more, but no tool result that a person reads is that deep

@@ -148,7 +148,7 @@ class _ReaderTimer:
         self._is_sending, self._since = True, self._loop.time()
 
     def has_sent(self) -> None:
-        self._is_sending, self._since, self.ping_is_due = False, self._loop.time(), False
+        self._is_sending = self.ping_is_due = False
 
     def stop(self) -> None:
         self._timer.cancel()

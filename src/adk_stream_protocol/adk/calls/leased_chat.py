@@ -9,6 +9,7 @@ import msgspec
 from google.adk.sessions import BaseSessionService, Session
 from google.adk.tools import ToolContext
 
+from ...lazy_event import LazyEvent
 from ...protocol.call_record import CallKey, CallRecord, ChatKey, State
 from ...protocol.chunks import SdkVersion
 from ...store.base import Lease, Snapshot
@@ -94,7 +95,7 @@ class LeasedChat:
     """Calls that wait inside ADK for their answers, each with all calls that cannot end before it."""
     unstored: set[CallKey] = field(default_factory=set[CallKey])
     """Tools that have begun, and whose results are not in the session yet."""
-    _changed: asyncio.Event = field(default_factory=asyncio.Event)
+    _changed: LazyEvent = field(default_factory=LazyEvent)
 
     begins_nothing: bool = False
     """No tool may begin any more: this run is about to end."""

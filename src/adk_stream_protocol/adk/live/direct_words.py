@@ -40,9 +40,9 @@ class DirectWords:
         message = segments.messages[name] if name is not None else None
         if message is None or message.log is None or message.log.size_bytes > self._max_log_bytes:
             return False
-        chunks = message.translator.grow(text, is_thought=is_thought)
-        if chunks is None:
+        chunk = message.translator.grow(text, is_thought=is_thought)
+        if chunk is None:
             return False
         self._heard()
-        message.write(chunks)
+        message.log.append([chunk])
         return True

@@ -14,6 +14,7 @@ from google.adk.events import Event
 from google.adk.tools import BaseTool
 
 from ...errors import StoreUnavailable
+from ...lazy_event import LazyEvent
 from ...protocol import call_record
 from ...protocol.call_record import CallKey
 from ...store.base import Store, advance
@@ -54,7 +55,7 @@ class InnerWaits:
         self._leased = leased
         self._store = store
         self._waiting: dict[CallKey, NestedCall] = {}
-        self._news = asyncio.Event()
+        self._news = LazyEvent()
         self._timer: asyncio.TimerHandle | None = None
 
     def __contains__(self, call: CallKey) -> bool:
@@ -102,7 +103,7 @@ class InnerWaits:
     def wake(self) -> None:
         """A client may have answered."""
         self._news.set()
-        self._news = asyncio.Event()
+        self._news = LazyEvent()
 
     # -- when the segment ends ----------------------------------------------------------------------------------------
 

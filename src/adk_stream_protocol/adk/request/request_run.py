@@ -23,7 +23,7 @@ from ..event_parts import ArtifactFile
 from ..failures import public_failure_text
 from ..run import LEASE_LOST, RESTARTING, AnsweredCalls, RunContext
 from ..run import STOP_GRACE_S as _STOP_GRACE_S
-from ..run_config import leave_out_telemetry
+from ..run_config import resolve_telemetry
 from ..run_end import append_if_leased, log_failure, unfinished_events
 from ..session import find_repeated
 from ..title import has_title
@@ -45,7 +45,7 @@ class RequestRun:
     | `_waits`, `_is_waiting`, `_unwritten` | calls that wait inside ADK, and what comes while no segment is open |
     | `is_accepted`, `_invocation_id` | how far ADK is |
     | `_task`, `_abort`, `_stopping`, `_bounds` | what runs, and what may end it |
-    | `_is_ending`, `_is_over`, `_ended_by`, `_failure`, `ended` | how it ends |
+    | `_is_ending`, `_is_over`, `_ended_by`, `_failure` | how it ends |
     """
 
     def __init__(self, context: RunContext, request: RunRequest, translator: Translator, log: ChunkLog) -> None:
@@ -53,7 +53,6 @@ class RequestRun:
         self.ids = request.ids
         self.asked_by = request.asked_by or request.ids
         self.answered = request.answered
-        self.ended = asyncio.Event()
         self.is_accepted: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         """Done when ADK has taken the user's message; fails with what refuses it."""
         self.leased = context.leased
@@ -70,8 +69,7 @@ class RequestRun:
         self._bounds = RunBounds(self, context.limits)
         self._max_log_bytes = context.limits.max_log_bytes
         ways = context.chat.model_ways()
-        if ways.direct:  # so nobody traces this run
-            leave_out_telemetry(request.run_config)
+        resolve_telemetry(request.run_config, is_traced=not ways.direct)
         self._direct_text = DirectText(ways, self._grow)
         self._waits = InnerWaits(self, context.leased, context.store)
         self._is_waiting = False
@@ -177,6 +175,13 @@ class RequestRun:
         self.leased.begins_nothing = self.leased.is_lost = self._waits.is_ending = True
         await self._leave("failure", LEASE_LOST)
 
+    def end_by(self, limit: str) -> None:
+        self._ended_by = limit
+        self.stop_soon()
+
+    def stop_soon(self) -> None:
+        self._stopping = asyncio.create_task(self.stop(), name=f"adk-stream stop {self.last_log.segment}")
+
     async def _leave(self, ended_by: str, failure: str) -> None:
         self._ended_by, self._failure = ended_by, failure
         self.leased.leaves_calls = True
@@ -234,7 +239,6 @@ class RequestRun:
         if not self._is_waiting:
             self._write(self._translator.end(self.leased.records, self._ended_by, self._failure))
             self.last_log.close()
-        self.ended.set()
 
     # -- events -------------------------------------------------------------------------------------------------------
 
@@ -283,15 +287,18 @@ class RequestRun:
         self._waits.written()
 
     def _write(self, chunks: list[AnyChunk]) -> None:
+        self._append(encode_chunks(chunks))
+
+    def _append(self, chunks: list[bytes]) -> None:
         if chunks and not self.last_log.is_closed:  # a run that was given up may still be talking
-            self.last_log.append(encode_chunks(chunks))
+            self.last_log.append(chunks)
             if self.last_log.size_bytes > self._max_log_bytes and not self._abort.is_set():
                 self.end_by("size")
 
     def _grow(self, text: str, *, is_thought: bool) -> bool:
-        chunks = None if self._abort.is_set() else self._translator.grow(text, is_thought=is_thought)
-        self._write(chunks or [])
-        return chunks is not None
+        chunk = None if self._abort.is_set() else self._translator.grow(text, is_thought=is_thought)
+        self._append([] if chunk is None else [chunk])
+        return chunk is not None
 
     # -- calls that wait inside ADK -----------------------------------------------------------------------------------
 
@@ -339,12 +346,3 @@ class RequestRun:
             self._context, events, self.last_log.segment, has_failed=self._ended_by == "failure"
         ):
             self._failure = LEASE_LOST
-
-    # -- bounds -------------------------------------------------------------------------------------------------------
-
-    def end_by(self, limit: str) -> None:
-        self._ended_by = limit
-        self.stop_soon()
-
-    def stop_soon(self) -> None:
-        self._stopping = asyncio.create_task(self.stop(), name=f"adk-stream stop {self.last_log.segment}")

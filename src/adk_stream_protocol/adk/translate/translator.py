@@ -12,7 +12,7 @@ from google.adk.events import Event
 from google.genai import types
 
 from ...protocol.call_record import CallKey, Records
-from ...protocol.chunks import AnyChunk, ReasoningDelta, SdkVersion, TextDelta
+from ...protocol.chunks import AnyChunk, DeltaEncoder, ReasoningDelta, SdkVersion, TextDelta
 from ...protocol.messages import ApprovalStyle
 from ...protocol.stream import ChunkWriter, TextKind
 from ..event_parts import (
@@ -47,6 +47,7 @@ class _GrowingPart:
     remember: Callable[[str], object]
     delta: type[TextDelta] | type[ReasoningDelta]
     part_id: str
+    encode: Callable[[str], bytes]
 
     def grow(self, text: str) -> list[AnyChunk]:
         self.remember(text)
@@ -198,10 +199,13 @@ class Translator:
         self._ending.add(event)
         return [*out, *self._actions.encode(event, artifacts or {})]
 
-    def grow(self, text: str, *, is_thought: bool) -> list[AnyChunk] | None:
-        """The next piece of the part that the last event has added to; None if that part cannot take it."""
+    def grow(self, text: str, *, is_thought: bool) -> bytes | None:
+        """The next piece of the part that the last event has added to, encoded; None if that part cannot take it."""
         growing = self._growing
-        return growing.grow(text) if growing is not None and growing.is_thought is is_thought else None
+        if growing is None or growing.is_thought is not is_thought:
+            return None
+        growing.remember(text)
+        return growing.encode(text)
 
     def _take_results(self, event: Event, results: list[types.FunctionResponse], records: Records) -> list[AnyChunk]:
         return self._calls.take_results(event, self._speakers.of(event), results, records) if results else []
@@ -219,7 +223,9 @@ class Translator:
                 remember = speaker.said.add(kind, model_call_of(event), part.text)
                 out += self._writer.text(speaker, kind, part.text, speaker.text_metadata)
                 delta, part_id = self._writer.growing_text(speaker)
-                self._growing = _GrowingPart(model_call_of(event), kind == "reasoning", remember, delta, part_id)
+                encode = DeltaEncoder(delta, part_id).encode
+                is_thought = kind == "reasoning"
+                self._growing = _GrowingPart(model_call_of(event), is_thought, remember, delta, part_id, encode)
                 continue
             self._growing = None
             if part.function_call is not None:
