@@ -3,6 +3,7 @@
 import asyncio
 import json
 import os
+import signal
 import socket
 import sys
 import tempfile
@@ -28,6 +29,7 @@ def child(life: socket.socket, *, kind: str, database: str, port: int, log: str,
     file = os.open(output, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
     os.dup2(file, 1)
     os.dup2(file, 2)
+    signal.signal(signal.SIGUSR1, lambda *_: _print_tasks())
     agent = slow_bank.build_agent(ToolLog(Path(log)), payment_s)
     if kind == "command":
         slow_bank.agent = agent
@@ -43,6 +45,11 @@ def child(life: socket.socket, *, kind: str, database: str, port: int, log: str,
         live_while_waiting="continue" if talking_on else None,
     )
     uvicorn.run(app_of(bridge), port=port, timeout_graceful_shutdown=waits_s)
+
+
+def _print_tasks() -> None:
+    for task in asyncio.all_tasks():
+        task.print_stack()
 
 
 async def _warm_up() -> None:

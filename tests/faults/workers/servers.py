@@ -54,8 +54,14 @@ class Server:
 
     async def ended(self) -> None:
         assert self._life is not None
-        async with asyncio.timeout(PATIENCE_S):
-            assert await asyncio.get_running_loop().sock_recv(self._life, 1) == b""
+        try:
+            async with asyncio.timeout(PATIENCE_S):
+                assert await asyncio.get_running_loop().sock_recv(self._life, 1) == b""
+        except TimeoutError as error:
+            os.kill(self._pid, signal.SIGUSR1)
+            await asyncio.sleep(1)  # while it prints what its tasks wait for
+            error.add_note(Path(self._configuration["output"]).read_text()[-20_000:])
+            raise
         self._life.close()
         self._life = None
 
