@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from support import virtual_time
+from support.apps import forget_apps
 from support.canary import watch
 
 PATIENCE_S = 60  # for what never comes; everything else is waited for
@@ -22,6 +23,12 @@ def pytest_configure() -> None:
 def nothing_secret_is_sent_or_logged() -> Iterator[None]:
     yield
     assert watch.take_leaks() == []
+
+
+@pytest.fixture(autouse=True)
+def what_is_over_takes_no_memory() -> Iterator[None]:
+    yield
+    forget_apps()
 
 
 def pytest_collection_finish() -> None:

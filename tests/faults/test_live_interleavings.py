@@ -6,7 +6,7 @@ from collections import Counter
 import pytest
 
 from faults.live_storm import Storm
-from support.apps import figure
+from support.apps import figure, forget_apps
 from support.virtual_time import run
 
 INTERLEAVINGS = 10_000
@@ -49,5 +49,6 @@ def test_whatever_happens_in_whatever_order_no_payment_is_made_twice_or_unapprov
     happened: Counter[str] = Counter()
     for seed in range(figure(INTERLEAVINGS)):
         run(interleaving(seed, happened))
+        forget_apps()
     print(dict(happened.most_common()))
     assert min(happened[kind] for kind in HAPPENED_OFTEN) > figure(INTERLEAVINGS) / 100

@@ -4,6 +4,7 @@ import os
 from typing import Any
 
 from fastapi import FastAPI
+from fastapi.dependencies import models
 from google.adk.agents import LlmAgent
 from starlette.requests import HTTPConnection
 
@@ -27,6 +28,13 @@ def app_of(bridge: ChatBridge) -> FastAPI:
     app = FastAPI()
     app.include_router(bridge.router("/api/chat"))
     return app
+
+
+def forget_apps() -> None:
+    """FastAPI remembers thousands of endpoints, and so everything behind the applications of tests that are over."""
+    for cached in vars(models).values():
+        if hasattr(cached, "cache_clear"):
+            cached.cache_clear()
 
 
 def runner_of(bridge: ChatBridge) -> Any:
