@@ -194,6 +194,52 @@ def test_a_servers_call_that_the_policy_has_approved_and_that_has_not_begun_stay
     assert types(at.writer.error("The run has failed.")) == ["finish-step", "error"]
 
 
+@pytest.mark.parametrize(
+    "found",
+    [
+        [],
+        [chained(BOB)],
+        [record(state=State.APPROVED, approved=True)],
+        [record(**AUTOMATIC, executor="browser")],
+    ],
+    ids=["unknown", "in a chain", "approved by a person", "the browser's"],
+)
+def test_other_deferred_calls_are_as_they_are_when_their_run_ends(found: list[CallRecord]) -> None:
+    at = Message(*found, sdk_version=7)
+    at.call(outlives_run=True)
+    assert at.end() == []
+    assert at.writer.tools.is_deferred("1")
+
+
+def test_a_call_that_was_asked_about_and_has_no_record_or_has_ended_does_not_go_on_after_its_run() -> None:
+    for found in ([], [record(state=State.DONE)]):
+        at = Message()
+        at.call()
+        at.ask()
+        at.writer.tools.output("1", "begun", preliminary=True)
+        at.go_on("1")
+        at.records = {each.call: each for each in found}
+        at.tools.leave_approved(at.records)
+        assert "tool-output-error" in types(at.writer.pause_stopped())
+
+
+@pytest.mark.parametrize(
+    ("outlives_run", "found", "goes_on"),
+    [
+        (False, [], True),
+        (True, [], None),
+        (True, [record()], None),
+        (True, [record(executor="browser")], False),
+        (False, [record(executor="browser")], True),
+        (True, [record("1", State.APPROVED, work_key(CALL).invocation_id, executor="browser")], True),
+    ],
+)
+def test_the_server_goes_on_with_calls_of_its_own(outlives_run: bool, found: list[CallRecord], goes_on: Any) -> None:
+    at = Message(*found)
+    at.call(outlives_run=outlives_run)
+    assert at.tools.goes_on("1", at.records) is goes_on
+
+
 def test_a_servers_call_that_the_policy_has_approved_goes_on_after_its_run() -> None:
     at = Message(record(**AUTOMATIC), sdk_version=7)
     at.call()
@@ -324,3 +370,22 @@ def test_at_the_end_of_a_run_work_is_told_and_not_that_its_tool_has_returned() -
     for going_on, shown in ((work("1"), []), (work("1", State.DONE, result={"output": "whole"}), [("1", "whole")])):
         at = at_work(paid("1"), going_on)
         assert told(at.end()) == shown
+
+
+def test_work_that_has_begun_again_is_at_work_whatever_it_has_said_before() -> None:
+    at = Message(work(state=State.STARTED, result={"output": "half"}))
+    at.call()
+    assert told(at.end()) == [("1", {"status": "pending"}, True)]
+
+
+@pytest.mark.parametrize("is_closing", [False, True])
+@pytest.mark.parametrize("of_work", [work("2"), work("2", result={"output": "half"})], ids=["begun", "half"])
+def test_a_denial_comes_with_the_last_word_of_its_step_also_if_that_is_of_work(
+    of_work: CallRecord, is_closing: bool
+) -> None:
+    at = Message(record("1", State.DENIED, approved=False), of_work, record("3"))
+    for id in ("1", "2", "3"):
+        at.call(id)
+    at.result("1")
+    out = at.tools.recorded_end("2", at.records, ("1", "2", "3") if is_closing else ())
+    assert ("tool-output-denied" in types(out)) is is_closing

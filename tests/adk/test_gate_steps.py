@@ -15,10 +15,11 @@ from adk_stream_protocol.adk.calls.gate_steps import (
     take_up,
     wait_if_run_is_ending,
 )
-from adk_stream_protocol.adk.calls.gated_call import NOT_APPROVED, STORE_DOWN
+from adk_stream_protocol.adk.calls.gated_call import ELSEWHERE, NOT_APPROVED, STORE_DOWN
 from adk_stream_protocol.errors import StoreUnavailable
 from adk_stream_protocol.protocol.call_record import CallKey, State
 from support.gated_calls import PAY, Gate, logged
+from support.records import CHAT
 
 pytestmark = pytest.mark.virtual_time
 
@@ -91,6 +92,31 @@ async def test_a_live_call_that_is_approved_does_not_begin_when_its_run_ends_bef
     taking_up.cancel()
     await asyncio.wait([taking_up])
     assert ((await gate.stored()).state, gate.leased.at_work) == (State.APPROVED, set())
+
+
+@pytest.mark.parametrize(
+    ("change", "has_lease", "told"),
+    [
+        ({"state": State.CLAIMED, "lease_token": "other"}, True, {"error": ELSEWHERE}),
+        ({"state": State.CLAIMED, "lease_token": "other"}, False, None),
+        ({"state": State.STARTED, "lease_token": "other"}, True, UNKNOWN),
+        ({"state": State.STARTED, "lease_token": "other"}, False, UNKNOWN),
+    ],
+)
+async def test_a_live_call_that_another_run_has_taken_is_left_to_whoever_has_the_lease(
+    change: dict[str, Any], has_lease: bool, told: Any
+) -> None:
+    gate = await Gate.opened()
+    call = await gate.approved()
+    gate.leased.observer = gate.leased.live_observer = any_observer()
+    await gate.change(**change)
+    if not has_lease:
+        gate.store.clock.now += 31
+        assert (await gate.store.acquire(CHAT, 30)).lease is not None
+    taking_up = asyncio.create_task(take_up(call, PAY, Context()))  # pyright: ignore[reportArgumentType]
+    await asyncio.wait([taking_up], timeout=3600)
+    assert (taking_up.result() if taking_up.done() else None) == told
+    taking_up.cancel()
 
 
 @pytest.mark.parametrize("is_live", [False, True], ids=["request mode", "live mode"])

@@ -132,6 +132,9 @@ EQUIVALENT: dict[str, dict[str, str]] = {
         "self._writer.tools.can_take_result(part.approval_id) -> "
         "(self._writer.tools.can_take_result(part.approval_id))": _NO_CALL_IS_NONE,
         "CallParts.recorded_end: None -> ('mutant')": ("Without a part nothing is told, whatever the record."),
+        "CallParts.result: part.is_known -> False": (
+            "An output that the client has sent is recorded before its segment begins, and the record says the same."
+        ),
     },
     "call_part": {
         "CallPart: slots=True -> **{}": _LESS_MEMORY,

@@ -60,10 +60,13 @@ class Server:
         except TimeoutError as error:
             os.kill(self._pid, signal.SIGUSR1)
             await asyncio.sleep(1)  # while it prints what its tasks wait for
-            error.add_note(Path(self._configuration["output"]).read_text()[-20_000:])
+            error.add_note(self._output()[-20_000:])
             raise
         self._life.close()
         self._life = None
+
+    def _output(self) -> str:
+        return Path(self._configuration["output"]).read_text()
 
     async def kill(self) -> None:
         if self._life is not None:
