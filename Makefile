@@ -2,12 +2,14 @@
 .PHONY: demo page wheel tarball pictures test test-python test-adk test-clients test-faults test-page test-browser test-next test-matrix setup lint typecheck check-core \
 	faults bench test-gemini constraints clean
 .DELETE_ON_ERROR:
+# Hundreds of processes import ADK: without bytecode each of them compiles it again.
+unexport PYTHONDONTWRITEBYTECODE
 
 PYTHON ?= python3
 BIN := .venv/bin
 RUN := PATH="$(CURDIR)/$(BIN):$$PATH"
 # uv where it can be had, for speed; pip otherwise.
-INSTALL := $(BIN)/uv pip install --python $(BIN)/python
+INSTALL := $(BIN)/uv pip install --compile-bytecode --python $(BIN)/python
 FALLBACK := $(BIN)/python -m pip install
 NPM_INSTALL := PATH="$(CURDIR)/$(BIN):$$PATH" npm install --no-audit --no-fund --ignore-scripts --no-save
 
