@@ -136,9 +136,10 @@ def test_words_before_the_end_of_an_interrupted_turn_get_the_answer_that_comes_a
 
     def service(session: WireSession) -> None:
         session.expect_text()
-        session.call("pay", {"amount": 5})
-        session.cancel("call-1")
-        session.interrupted()
+        with session.in_one_write():  # before anybody is asked
+            session.call("pay", {"amount": 5})
+            session.cancel("call-1")
+            session.interrupted()
         assert session.expect_text() == "And now?"
         session.turn_complete()  # of what was interrupted
         answer(session, "All right, I will not pay.")

@@ -22,7 +22,8 @@ import re
 import socket
 import threading
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Generator, Sequence
+from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler
 from typing import Any, Final, Literal
 
@@ -60,6 +61,7 @@ class WireSession:
         """With which the client has closed."""
         self.pings = 0
         self._accepted = False
+        self._is_collecting = False
         self._arrived: deque[Message] = deque()
         self._socket: socket.socket = request.request
         self._protocol = ServerProtocol()
@@ -131,6 +133,14 @@ class WireSession:
             self._accepted = True
             self._write({"setupComplete": {"sessionId": session_id} if session_id else {}})
 
+    @contextmanager
+    def in_one_write(self) -> Generator[None]:
+        """The client receives all of it at once, and has no time to do anything in between."""
+        self._is_collecting = True
+        yield
+        self._is_collecting = False
+        self._flush()
+
     def send(self, message: Message) -> None:
         self.accept()
         self._write(message)
@@ -201,12 +211,12 @@ class WireSession:
         if self._protocol.state is not OPEN:
             raise Left(f"The client has closed with {self.close_code}.")
         self._protocol.send_binary(json.dumps(message).encode())
-        self._flush()
+        if not self._is_collecting:
+            self._flush()
 
     def _flush(self) -> None:
         try:
-            for data in self._protocol.data_to_send():
-                self._socket.sendall(data)
+            self._socket.sendall(b"".join(self._protocol.data_to_send()))
         except OSError as error:
             raise Left(str(error)) from None
 
