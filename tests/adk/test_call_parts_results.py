@@ -110,17 +110,18 @@ def test_a_denial_is_told_in_words_to_clients_that_have_none() -> None:
 
 
 @pytest.mark.parametrize(
-    "end",
+    ("end", "told_by"),
     [
-        paid("2"),
-        record("2", State.UNKNOWN),
-        record("2", State.DENIED, approved=False),
-        played("2"),
+        (paid("2"), "the record"),
+        (record("2", State.UNKNOWN), "the record"),
+        (record("2", State.DENIED, approved=False), "the record"),
+        (played("2"), "the record"),
+        (played("2"), "ADK"),
     ],
-    ids=["done", "unknown", "denied", "known"],
+    ids=["done", "unknown", "denied", "known", "known, and in an event"],
 )
 @pytest.mark.parametrize("is_closing", [False, True])
-def test_a_denial_comes_with_the_last_result_of_its_step(end: CallRecord, is_closing: bool) -> None:
+def test_a_denial_comes_with_the_last_result_of_its_step(end: CallRecord, told_by: str, is_closing: bool) -> None:
     """Clients do not send what they know of other calls while their step holds a denied one."""
     at = Message(record("1", State.DENIED, approved=False), end, record("3"))
     is_known = end.executor == "browser"
@@ -133,8 +134,8 @@ def test_a_denial_comes_with_the_last_result_of_its_step(end: CallRecord, is_clo
         at.go_on("1", "2", "3", known=("2",))
     closing = ("1", "2", "3") if is_closing else ()
     at.result("1")
-    out = at.tools.recorded_end("2", at.records, closing)
-    assert ("tool-output-denied" in types(out)) is is_closing
+    tell = at.tools.recorded_end if told_by == "the record" else at.tools.result
+    assert ("tool-output-denied" in types(tell("2", at.records, closing))) is is_closing
 
 
 def test_a_denial_comes_at_once_where_all_results_come_together() -> None:

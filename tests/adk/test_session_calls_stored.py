@@ -8,6 +8,7 @@ from google.genai import types
 
 from adk_stream_protocol.adk.calls.leased_chat import LeasedChat
 from adk_stream_protocol.adk.calls.session_calls import are_delivered, find_session_calls, note_stored, open_questions
+from adk_stream_protocol.adk.session import Chat
 from adk_stream_protocol.protocol.call_record import CallKey, State
 from adk_stream_protocol.store.base import Lease
 from support.records import CHAT, paid, record
@@ -62,6 +63,24 @@ async def test_calls_are_delivered_that_have_ended_and_whose_results_the_session
     records = [paid("1"), record("2", state, is_nested=is_nested or None), record("3")]
     assert await are_delivered(chat, frozenset({CallKey("i1", "1"), CallKey("i1", "2")}), records) is are
     assert not await are_delivered(chat, frozenset({CallKey("i1", "1"), CallKey("i1", "unknown")}), records)
+
+
+async def test_only_the_newest_events_are_loaded_for_results_and_none_for_calls_inside_agents(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    chat, loads = await chat_with(calling(pay("1")), answering("1")), list[dict[str, Any]]()
+    load = Chat.load
+
+    async def counted(chat: Chat, **options: Any) -> Any:
+        loads.append(options)
+        return await load(chat, **options)
+
+    monkeypatch.setattr(Chat, "load", counted)
+    records = [paid("1"), record("2", State.DONE, is_nested=True)]
+    assert await are_delivered(chat, frozenset({CallKey("i1", "2")}), records)
+    assert loads == []
+    assert await are_delivered(chat, frozenset({CallKey("i1", "1")}), records)
+    assert loads == [{"recent": 100}]
 
 
 async def test_nothing_is_delivered_in_a_chat_that_is_gone() -> None:

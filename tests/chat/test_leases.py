@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Sequence
+from typing import Any
 
 import pytest
 
@@ -12,7 +13,7 @@ from adk_stream_protocol.errors import TooMany
 from adk_stream_protocol.protocol import call_record
 from adk_stream_protocol.protocol.call_record import CallKey, CallRecord, ChatKey, State
 from adk_stream_protocol.store.base import Acquired
-from support.leases import Running, Store, approved, begun, logged, worker
+from support.leases import LEASE_S, Running, Store, approved, begun, logged, worker
 from support.records import CHAT, record
 
 pytestmark = pytest.mark.virtual_time
@@ -174,6 +175,16 @@ async def test_a_lease_that_is_gone_at_once_is_none() -> None:
     assert (await store.acquire(CHAT, 1)).lease is not None
 
 
+async def test_whoever_waits_tries_again_after_a_lease_that_was_gone_at_once() -> None:
+    store = Late()
+    await store.add(record(state=State.STARTED, lease_token="lost"))
+    waiting = asyncio.create_task(worker(store).wait_for(CHAT, frozenset({KEY}), is_done=never))
+    await asyncio.sleep(3.5 * LEASE_S)
+    assert (waiting.done(), store.acquired) == (False, 4)
+    waiting.cancel()
+    await asyncio.wait([waiting])
+
+
 # -- waiting for a chat -----------------------------------------------------------------------------------------------
 
 
@@ -272,6 +283,11 @@ async def test_a_run_that_begins_while_somebody_waits_is_asked_to_end_when_it_is
     await here.end(found)
 
 
+async def never(records: Sequence[CallRecord]) -> bool:
+    """Another worker has not done everything."""
+    return False
+
+
 class SlowToNotice(Running):
     """Its end comes before whoever stops it knows."""
 
@@ -281,12 +297,13 @@ class SlowToNotice(Running):
         await ending
 
 
-async def test_whoever_takes_a_chat_over_comes_before_those_who_wait_for_it() -> None:
+@pytest.mark.parametrize("options", [{}, {"is_done": never}], ids=["for the lease", "or for an outcome"])
+async def test_whoever_takes_a_chat_over_comes_before_those_who_wait_for_it(options: dict[str, Any]) -> None:
     here = worker(Store())
     SlowToNotice(here, await begun(here))
     taking = asyncio.create_task(here.take_over(CHAT, 5))
     await asyncio.sleep(0)
-    waiting = asyncio.create_task(here.wait_for(CHAT, frozenset()))
+    waiting = asyncio.create_task(here.wait_for(CHAT, frozenset(), **options))
     leased = await taking
     assert leased is not None
     assert not waiting.done()

@@ -131,7 +131,6 @@ EQUIVALENT: dict[str, dict[str, str]] = {
         "CallParts.new_segment: part.approval_id is not None and "
         "self._writer.tools.can_take_result(part.approval_id) -> "
         "(self._writer.tools.can_take_result(part.approval_id))": _NO_CALL_IS_NONE,
-        "CallParts.recorded_end: None -> ('mutant')": ("Without a part nothing is told, whatever the record."),
         "CallParts.result: part.is_known -> False": (
             "An output that the client has sent is recorded before its segment begins, and the record says the same."
         ),
@@ -162,6 +161,9 @@ EQUIVALENT: dict[str, dict[str, str]] = {
         "_is_another_output: False -> None": "It is asked for its truth alone.",
     },
     "leases": {
+        "ChatLeases._begin: None -> ('mutant')": (
+            "`wait_for` has looked for a place already, and `begin` passes on nothing but a lease."
+        ),
         "ChatLeases.wait_for: continue -> pass": (
             "`begin` gives nothing while the chat runs, and the next look finds out why."
         ),
