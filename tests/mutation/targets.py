@@ -148,6 +148,7 @@ TARGETS = {
             "tests/chat/test_answers_stopped.py",
             "tests/adk/test_gate_failures.py",
             "tests/live/test_live_approvals.py",
+            "tests/live/test_live_both_modes.py",
             "tests/transports/test_limits_per_user.py",
         ],
     ),
