@@ -133,7 +133,7 @@ def outputs(answer: Answer) -> list[Any]:
 
 @pytest.fixture(autouse=True)
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(request_run, "_STOP_GRACE_S", 0.05)
+    monkeypatch.setattr(request_run, "STOP_GRACE_S", 0.05)
 
 
 # -- shown ------------------------------------------------------------------------------------------------------------

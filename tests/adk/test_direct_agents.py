@@ -12,7 +12,7 @@ from google.adk.apps import App
 from google.adk.code_executors import UnsafeLocalCodeExecutor
 from google.adk.events import Event
 from google.adk.flows.llm_flows.base_llm_flow import BaseLlmFlow
-from google.adk.planners import PlanReActPlanner
+from google.adk.planners import BuiltInPlanner, PlanReActPlanner
 from google.adk.plugins.base_plugin import BasePlugin
 from google.adk.runners import Runner
 from google.adk.sessions import InMemorySessionService
@@ -90,6 +90,13 @@ class WatchingRunner(Runner):
             yield event
 
 
+class CensoringPlanner(BuiltInPlanner):
+    """ADK lets any planner change responses that has its own way to process them."""
+
+    def process_planning_response(self, callback_context: Any, response_parts: list[types.Part]) -> Any:
+        return response_parts
+
+
 def censoring() -> Censoring:
     return Censoring(**alone(WORDS).model_dump(include={"name"}), model=alone(WORDS).model)
 
@@ -103,6 +110,9 @@ WATCHED: dict[str, Callable[[], Any]] = {
         name="helper", sub_agents=[named("sub", WORDS, after_model_callback=lambda **_: None)]
     ),
     "a planner": lambda: alone(WORDS, planner=PlanReActPlanner()),
+    "a planner of the application's own": lambda: alone(
+        WORDS, planner=CensoringPlanner(thinking_config=types.ThinkingConfig())
+    ),
     "a code executor": lambda: alone(WORDS, code_executor=UnsafeLocalCodeExecutor()),
     "an agent that runs others": lambda: Routing(name="helper", sub_agents=[named("sub", WORDS)]),
     "an agent that changes events": censoring,

@@ -21,6 +21,8 @@ from pydantic import BaseModel
 
 from adk.agent_runs import called, streamed_call
 from adk.direct_runs import ALL, WORDS, alone, look, masked, named, piece, read, through_adk, whole
+from adk_stream_protocol import Limits
+from adk_stream_protocol.adk.request.request_run import RequestRun
 from adk_stream_protocol.testing import ScriptedModel, call, text
 from support import fake_gemini, releases
 from support.conversations import conversation, hanging
@@ -103,6 +105,9 @@ AGENTS: dict[str, Callable[[], Any]] = {
     "no whole": lambda: alone([piece("a "), piece("b "), piece("c ")]),
     "a reason in a piece": lambda: alone(
         [piece("a "), piece("b "), piece("c", finish_reason=types.FinishReason.MAX_TOKENS), whole("a b c")]
+    ),
+    "what was said aloud in a piece": lambda: alone(
+        [piece("a "), piece("b "), piece("c ", output_transcription=types.Transcription(text="c")), whole("a b c ")]
     ),
     "an error in the middle": lambda: alone(failing("a ", "b ", "c ")),
     "an error that a callback answers": lambda: alone(
@@ -215,6 +220,14 @@ async def test_a_model_that_adk_does_not_know_is_left_to_adk() -> None:
         assert (await chat.say("Hello?")).chunks[-1]["type"] == "error"
 
 
+async def test_a_model_whose_class_cannot_be_extended_is_left_to_adk() -> None:
+    class Closed(ScriptedModel):
+        def __init_subclass__(cls, *, licence: str, **_: Any) -> None:
+            raise AssertionError
+
+    assert await through_adk(LlmAgent(name="helper", model=Closed([WORDS]))) == ALL
+
+
 # -- ends in the middle -----------------------------------------------------------------------------------------------
 
 
@@ -232,11 +245,13 @@ async def test_what_was_half_said_is_kept_when_the_run_is_stopped() -> None:
 class Chatty(ScriptedModel):
     """Never waits, and never ends by itself."""
 
+    word: str = "word "
+
     async def generate_content_async(
         self, llm_request: LlmRequest, stream: bool = False
     ) -> AsyncGenerator[LlmResponse, None]:
         while True:
-            yield piece("word ")
+            yield piece(self.word)
 
 
 async def test_a_model_that_never_waits_lets_others_run_and_can_be_stopped() -> None:
@@ -246,3 +261,20 @@ async def test_a_model_that_never_waits_lets_others_run_and_can_be_stopped() -> 
             await asyncio.sleep(0)
         await chat.stop()
         assert (await answer).chunks[-1] == {"type": "abort"}
+
+
+async def test_an_answer_that_is_too_long_ends_soon_and_is_stopped_once() -> None:
+    agent, most = LlmAgent(name="helper", model=Chatty(word="word " * 2_000)), 100_000
+    async with conversation(agent=agent, limits=Limits(max_log_bytes=most)) as chat:
+        stopped: list[RequestRun] = []
+        stop_soon = RequestRun.stop_soon
+
+        def counted(run: RequestRun) -> None:
+            stopped.append(run)
+            stop_soon(run)
+
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(RequestRun, "stop_soon", counted)
+            answer = await chat.say("Talk.")
+        assert (answer.chunks[-1]["finishReason"], len(stopped)) == ("length", 1)
+        assert len(answer.text) < 2 * most

@@ -315,7 +315,7 @@ async def test_of_a_tool_that_needs_no_approval_no_failure_is_recorded(
 async def test_a_tool_that_is_stopped_has_an_unknown_outcome_and_never_runs_again(
     grace_s: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(request_run, "_STOP_GRACE_S", grace_s)
+    monkeypatch.setattr(request_run, "STOP_GRACE_S", grace_s)
 
     tool, store = Endless(), MemoryStore()
     gated = FunctionTool(tool.endless, require_confirmation=True)

@@ -1,18 +1,24 @@
 """Request mode: what stands in one answer of the model beside an agent that runs as a tool, while one of its calls
 waits. ADK stores the results of one answer together, so all of them go on until then."""
 
+import asyncio
+from collections.abc import AsyncGenerator
 from typing import Any
 
 import pytest
+from google.adk.agents import LlmAgent, ParallelAgent
+from google.adk.models.llm_request import LlmRequest
+from google.adk.models.llm_response import LlmResponse
 from google.adk.tools import AgentTool, FunctionTool, LongRunningFunctionTool, ToolContext
 
 from adk.test_inner_waits import ASK, PAY, agent, shop
 from adk_stream_protocol import ApprovalPolicy, Nobody, Owner, call_ref, client_tool
-from adk_stream_protocol.testing import call
-from support.pages import Till
+from adk_stream_protocol.testing import ScriptedModel, call
+from support.pages import Till, page
 
 pytestmark = [
     pytest.mark.virtual_time,
+    pytest.mark.filterwarnings("ignore:ParallelAgent is deprecated:DeprecationWarning"),
     pytest.mark.filterwarnings("ignore:The `plugins` argument is deprecated:DeprecationWarning"),  # ADK's own
 ]
 
@@ -89,3 +95,28 @@ async def test_a_browsers_call_beside_a_call_that_waits_is_the_clients_to_answer
         await at.say("Pay.")
         assert (at.states("where"), at.states("pay")) == (["input-available"], ["approval-requested"])
         await at.is_what_a_reload_shows()
+
+
+class Slow(ScriptedModel):
+    """Pauses before each word, for less than the time after which a stream with an open question ends."""
+
+    async def generate_content_async(
+        self, llm_request: LlmRequest, stream: bool = False
+    ) -> AsyncGenerator[LlmResponse, None]:
+        async for response in super().generate_content_async(llm_request, stream):
+            await asyncio.sleep(0.03)
+            yield response
+
+
+@pytest.mark.parametrize("direct_text", [True, False])
+async def test_words_of_another_agent_beside_it_come_before_the_stream_ends(direct_text: bool) -> None:
+    till, words = Till(), "word " * 20
+    cashier = agent("cashier", PAY, "Inner done.", tools=[till.gated])
+    asking = agent("asking", ASK, "Outer done.", tools=[AgentTool(cashier)])
+    both = ParallelAgent(name="both", sub_agents=[asking, LlmAgent(name="talking", model=Slow([words]))])
+    async with page(agent=both, direct_text=direct_text) as at:
+        asked = await at.say("Pay, and talk.")
+        assert (asked.text, at.states("pay")) == (words, ["approval-requested"])
+        at.decide("pay")
+        assert (await at.answer()).text == "Outer done."
+    assert till.paid == [5]

@@ -120,7 +120,7 @@ async def test_the_next_turn_may_come_the_moment_the_stream_ends() -> None:
 async def test_a_model_is_closed_by_a_stop_whether_its_agent_listens_or_not(
     root: Any, grace_s: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(request_run, "_STOP_GRACE_S", grace_s)
+    monkeypatch.setattr(request_run, "STOP_GRACE_S", grace_s)
 
     model, agent = hanging("Once ", "upon a time")
     async with conversation(agent=root(name="root", sub_agents=[agent]) if root else agent) as chat:
@@ -151,7 +151,7 @@ class Stubborn:
 
 
 async def test_a_tool_that_does_not_listen_does_not_keep_the_stream_open(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(request_run, "_STOP_GRACE_S", 0.01)
+    monkeypatch.setattr(request_run, "STOP_GRACE_S", 0.01)
 
     tool = Stubborn()
     async with conversation([call("stubborn")], "Next.", tools=(tool.stubborn,)) as chat:
@@ -170,7 +170,7 @@ async def test_a_tool_that_does_not_listen_does_not_keep_the_stream_open(monkeyp
 async def test_a_second_stop_while_the_first_stores_the_words_does_not_lose_the_end(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(request_run, "_STOP_GRACE_S", 0)
+    monkeypatch.setattr(request_run, "STOP_GRACE_S", 0)
 
     storing, stored = asyncio.Event(), asyncio.Event()
 

@@ -91,7 +91,7 @@ async def test_a_stopped_continuation_is_the_same_after_a_reload() -> None:
 async def test_the_model_hears_of_a_call_that_was_stopped_with_the_users_next_words(
     grace_s: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(request_run, "_STOP_GRACE_S", grace_s)
+    monkeypatch.setattr(request_run, "STOP_GRACE_S", grace_s)
 
     tool = Endless()
     gated = FunctionTool(tool.endless, require_confirmation=True)

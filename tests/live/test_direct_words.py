@@ -82,6 +82,24 @@ async def has_its_words_ready(session: LiveSession) -> None:
     await answers(session)
 
 
+async def ends_its_turn_with_a_word(session: LiveSession) -> None:
+    """As a model of an application's own may do."""
+    await session.expect_text()
+    for word, fields in (("One ", {}), ("two ", {}), ("three.", {"turn_complete": True})):
+        content = types.Content(role="model", parts=[types.Part(text=word)])
+        session.emitted.put_nowait(LlmResponse(content=content, partial=True, **fields))
+    await answers(session)
+
+
+async def is_interrupted_at_a_word(session: LiveSession) -> None:
+    await session.expect_text()
+    for word, fields in (("One ", {}), ("two ", {}), ("three ", {"interrupted": True})):
+        content = types.Content(role="model", parts=[types.Part(text=word)])
+        session.emitted.put_nowait(LlmResponse(content=content, partial=True, **fields))
+    session.emitted.put_nowait(LlmResponse(turn_complete=True))
+    await answers(session)
+
+
 async def loses_its_line(session: LiveSession) -> None:
     if session.number == 1:
         await session.resumption_handle("h1")
@@ -107,6 +125,7 @@ async def goes_away(session: LiveSession) -> None:
 
 MODELS: dict[str, Server] = {server.__name__.replace("_", " "): server for server in (
     answers, thinks_first, uses_a_tool, is_told_what_it_costs, interrupts_itself, has_its_words_ready, goes_away,
+    ends_its_turn_with_a_word, is_interrupted_at_a_word,
 )}  # fmt: skip
 each_family = pytest.mark.parametrize("family", ["2.5", "3"])
 

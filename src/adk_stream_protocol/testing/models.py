@@ -32,7 +32,8 @@ class ScriptedModel(BaseLlm):
     """Gives one reply of the script for each model call, word by word as Gemini streams it.
 
     A reply is a text, or parts; or `LlmResponse`s, which are passed on unchanged; or an exception, which is raised; or
-    a function of the request that returns one of these. A model call after the end of the script fails the test.
+    a function of the request that returns one of these. A model call after the end of the script fails the run: its
+    answer has an `error` chunk.
     """
 
     model: str = "scripted"

@@ -21,8 +21,7 @@ from ..calls.session_calls import note_stored, note_unasked
 from ..calls.waiting import current_chat
 from ..event_parts import ArtifactFile
 from ..failures import public_failure_text
-from ..run import LEASE_LOST, RESTARTING, AnsweredCalls, RunContext
-from ..run import STOP_GRACE_S as _STOP_GRACE_S
+from ..run import LEASE_LOST, RESTARTING, STOP_GRACE_S, AnsweredCalls, RunContext
 from ..run_config import resolve_telemetry
 from ..run_end import append_if_leased, log_failure, unfinished_events
 from ..session import find_repeated
@@ -195,9 +194,9 @@ class RequestRun:
     async def _wait_for_the_end(self) -> None:
         if self._task is None:
             return
-        await asyncio.wait([self._task], timeout=_STOP_GRACE_S)
+        await asyncio.wait([self._task], timeout=STOP_GRACE_S)
         self._cancel()
-        await asyncio.wait([self._task], timeout=_STOP_GRACE_S)
+        await asyncio.wait([self._task], timeout=STOP_GRACE_S)
         await self._context.owner.run_ended(self)
         self._end()
 
@@ -292,12 +291,15 @@ class RequestRun:
     def _append(self, chunks: list[bytes]) -> None:
         if chunks and not self.last_log.is_closed:  # a run that was given up may still be talking
             self.last_log.append(chunks)
-            if self.last_log.size_bytes > self._max_log_bytes and not self._abort.is_set():
+            if self.last_log.size_bytes > self._max_log_bytes and self._stopping is None and not self._abort.is_set():
                 self.end_by("size")
 
     def _grow(self, text: str, *, is_thought: bool) -> bool:
-        chunk = None if self._abort.is_set() else self._translator.grow(text, is_thought=is_thought)
-        self._append([] if chunk is None else [chunk])
+        is_over = self._abort.is_set() or self.last_log.size_bytes > self._max_log_bytes
+        chunk = None if is_over else self._translator.grow(text, is_thought=is_thought)
+        if chunk is not None:
+            self._append([chunk])
+            self._waits.written()
         return chunk is not None
 
     # -- calls that wait inside ADK -----------------------------------------------------------------------------------

@@ -145,7 +145,8 @@ def _is_watched(agent: LlmAgent) -> bool:
     """Whether the agent itself looks at partial responses, or changes them."""
     if agent.after_model_callback:
         return True
-    has_planner = agent.planner is not None and not isinstance(agent.planner, BuiltInPlanner)
+    planner = type(agent.planner) if agent.planner is not None else BuiltInPlanner
+    has_planner = planner.process_planning_response is not BuiltInPlanner.process_planning_response  # as ADK asks
     has_executor = agent.code_executor is not None and not isinstance(agent.code_executor, BuiltInCodeExecutor)
     return has_planner or has_executor or _is_disguised(agent)
 

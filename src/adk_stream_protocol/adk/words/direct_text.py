@@ -12,6 +12,7 @@ from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from contextvars import ContextVar
 from functools import cache
+from operator import attrgetter
 from types import new_class
 from typing import Any, Protocol, cast
 
@@ -27,12 +28,23 @@ from .model_ways import ModelWays
 
 AGENT_LABEL = "adk_agent_name"
 _TAKEN_IN_A_ROW = 16
-"""A model that has many pieces ready lets others run after this many, as it would on its way through ADK."""
+"""A model that has many pieces ready lets others run after this many."""
 _TURNS_THROUGH_ADK = 8
 _WAITS = 3
 """How often a model call waits for it. Where agents speak in turns, it is in vain."""
 _NOTHING = types.Content(role="model", parts=[])
 _AMBIGUOUS = types.Content(role="model", parts=[])
+_what_adk_must_see = attrgetter(
+    "finish_reason",
+    "error_code",
+    "turn_complete",
+    "interrupted",
+    "input_transcription",
+    "output_transcription",
+    "live_session_resumption_update",
+    "voice_activity",
+)
+"""What ends or interrupts something, or has words of its own. Gemini sends it apart from text; other models may not."""
 
 
 class Grow(Protocol):
@@ -121,7 +133,7 @@ class DirectText:
         if not response.partial or not parts or len(parts) != 1:
             return False
         text = parts[0].text
-        if not text or response.finish_reason is not None or response.error_code is not None:
+        if not text or any(_what_adk_must_see(response)):
             return False
         return self._grow(text, is_thought=bool(parts[0].thought))
 
@@ -169,11 +181,15 @@ def _skimmed_class(model_class: type[BaseLlm]) -> type[Any]:
 
 
 def prepare_model(agent: LlmAgent) -> BaseLlm | None:
-    """The agent's model, whose words can be skimmed from now on. None if ADK cannot find it, and will say so."""
+    """The agent's model, whose words can be skimmed from now on. None if ADK cannot find it, and will say so; or if its
+    class cannot be extended."""
     try:
         model = agent.canonical_model
     except Exception:
         return None
     if not isinstance(model, _SkimmedModel):
-        object.__setattr__(model, "__class__", _skimmed_class(type(model)))
+        try:
+            object.__setattr__(model, "__class__", _skimmed_class(type(model)))
+        except Exception:  # a mock, or a class that lets nobody extend it
+            return None
     return model
