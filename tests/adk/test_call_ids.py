@@ -1,7 +1,9 @@
 """Which ids calls get: their own, or one with a number behind it where another call of the chat has it."""
 
 from collections.abc import Iterator
+from typing import Any
 
+import pytest
 from google.adk.events import Event
 from google.adk.models.llm_response import LlmResponse
 from google.genai import types
@@ -101,3 +103,53 @@ def test_the_session_is_looked_through_once_and_only_if_there_is_a_call_with_an_
     assert response.content.parts
     assert response.content.parts[0].function_call
     assert response.content.parts[0].function_call.id == "0-2"
+
+
+# -- calls that come from callbacks -----------------------------------------------------------------------------------
+
+
+def event_with(*ids: str | None, long_running: set[str] | None = None, **fields: Any) -> Event:
+    about = {"author": "a", "long_running_tool_ids": long_running, **fields}
+    return Event(content=types.Content(role="model", parts=called(*ids)), **about)
+
+
+def ids_of(event: Event) -> list[str | None]:
+    return [call.id for call in event.get_function_calls()]
+
+
+def test_a_call_that_did_not_come_from_the_model_is_renamed_where_it_runs() -> None:
+    call_ids = CallIds(["0"])
+    call_ids.new_model_call("a", None)
+    event = event_with("0", "0", "1", None, long_running={"0", "other"})
+    call_ids.rename_replaced(event, ())
+    assert ids_of(event) == ["0-2", "0-3", "1", None]
+    assert event.long_running_tool_ids == {"0-2", "0-3"}
+
+
+def test_a_call_that_the_model_made_is_not_renamed_again() -> None:
+    call_ids = CallIds(["0"])
+    call_ids.new_model_call("a", None)
+    assert renamed(call_ids, *called("0", "1")) == ["0-2", "1"]
+    event = event_with("0-2", "1", long_running={"1"})
+    content = event.content
+    call_ids.rename_replaced(event, ())
+    assert (event.content is content, event.long_running_tool_ids) == (True, {"1"})
+
+
+@pytest.mark.parametrize("event", [
+    event_with("0", author="b"), event_with("0", branch="b"), event_with("0", partial=True), event_with(),
+])  # fmt: skip
+def test_what_no_agent_of_the_chat_has_just_said_keeps_its_ids(event: Event) -> None:
+    call_ids, before = CallIds(["0"]), ids_of(event)
+    call_ids.new_model_call("a", None)
+    call_ids.rename_replaced(event, ())
+    assert (ids_of(event), event.long_running_tool_ids) == (before, None)
+
+
+def test_each_model_call_begins_anew() -> None:
+    call_ids = CallIds(())
+    for expected in ("0", "0-2"):
+        call_ids.new_model_call("a", None)
+        event = event_with("0")
+        call_ids.rename_replaced(event, ())
+        assert ids_of(event) == [expected]

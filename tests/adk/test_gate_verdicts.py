@@ -17,7 +17,7 @@ from adk_stream_protocol.adk.calls.long_running import work_record
 from adk_stream_protocol.errors import StoreUnavailable
 from adk_stream_protocol.protocol import call_record
 from adk_stream_protocol.protocol.call_keys import work_key
-from adk_stream_protocol.protocol.call_record import CallRecord, State
+from adk_stream_protocol.protocol.call_record import CallKey, CallRecord, State
 from support.at_the_gate import AtTheGate
 from support.gated_calls import KEY, PAY, pay
 from support.records import CHAT
@@ -50,8 +50,9 @@ async def test_adk_asks_whom_the_policy_names(tool: BaseTool) -> None:
     assert await at.before(tool) == ASKS
     assert at.tool_context.actions.requested_tool_confirmations.keys() == {"1"}
     assert at.tool_context.actions.skip_summarization is True
-    assert at.leased.at_work == set()
+    assert at.leased.at_work == {CallKey("i1", "1")}  # a run that is drained waits for the question
     assert await at.after(tool, ASKS) is None
+    assert (at.leased.at_work, at.leased.unstored) == (set(), {CallKey("i1", "1")})
     (found,) = await records(at)
     assert (found.state, found.approval_id) == (State.PENDING, None)
 

@@ -5,11 +5,14 @@ ids at all: they know results by their order."""
 from typing import Any
 
 import pytest
+from google.adk.agents import LlmAgent
+from google.adk.models.llm_request import LlmRequest
+from google.adk.models.llm_response import LlmResponse
 from google.adk.tools import LongRunningFunctionTool
 from google.genai import types
 
 from adk_stream_protocol import client_tool
-from adk_stream_protocol.testing import Answer
+from adk_stream_protocol.testing import Answer, ScriptedModel
 from support.pages import Page, Till, page, results_told
 
 
@@ -95,3 +98,53 @@ async def test_outputs_reach_a_model_without_ids_in_the_order_of_its_calls(order
         (asked,) = [content for content in at.chat.model.requests[-1].contents if content.parts[0].function_call]
         assert [part.function_call.id for part in asked.parts] == [None, None]
         assert results_told(at.chat.model) == [{"plays": "a"}, {"plays": "b"}]
+
+
+def payments(*amounts: int) -> LlmResponse:
+    """As an application's own rules make them, always with the same id."""
+    calls = [types.FunctionCall(id="rule", name="pay", args={"amount": amount}) for amount in amounts]
+    return LlmResponse(content=types.Content(role="model", parts=[types.Part(function_call=made) for made in calls]))
+
+
+def pays(callback_context: Any, llm_request: LlmRequest) -> LlmResponse | None:
+    words = (llm_request.contents[-1].parts or [])[-1].text or ""
+    return payments(*map(int, words.split()[1:])) if words.startswith("Pay") else None
+
+
+def pays_instead(callback_context: Any, llm_response: LlmResponse) -> LlmResponse | None:
+    words = ((llm_response.content and llm_response.content.parts) or [types.Part()])[0].text or ""
+    return payments(*map(int, words.split()[1:])) if words.startswith("Pay") and not llm_response.partial else None
+
+
+RULES: dict[str, tuple[dict[str, Any], tuple[Any, ...]]] = {
+    "before the model": ({"before_model_callback": pays}, ("Paid.",)),
+    "after the model": ({"after_model_callback": pays_instead}, ("Pay 5", "Pay 6", "Paid.")),
+}
+
+
+@pytest.mark.parametrize("rule", RULES)
+async def test_calls_of_a_callback_have_ids_of_their_own_too(rule: str) -> None:
+    callbacks, script = RULES[rule]
+    till = Till()
+    agent = LlmAgent(name="helper", model=ScriptedModel(script), tools=[till.gated], **callbacks)
+    async with page(agent=agent) as at:
+        await at.say("Pay 5")
+        await at.say("Pay 6")
+        calls = [part for message in at.messages for part in message["parts"] if "toolCallId" in part]
+        assert [part["toolCallId"] for part in calls] == ["rule", "rule-2"]
+        at.decide("pay", 1)
+        assert (await at.answer()).text == "Paid."
+        assert (till.paid, results_told(agent.model)[-1]) == ([6], {"paid": 6})
+
+
+async def test_two_calls_of_a_callback_at_once_are_two_calls() -> None:
+    till = Till()
+    script = ScriptedModel(["Paid."])
+    agent = LlmAgent(name="helper", model=script, tools=[till.gated], before_model_callback=pays)
+    async with page(agent=agent) as at:
+        await at.say("Pay 5 6")
+        assert at.states("pay") == ["approval-requested", "approval-requested"]
+        at.decide("pay", 0)
+        at.decide("pay", 1, approved=False)
+        assert (await at.answer()).text == "Paid."
+        assert (till.paid, at.states("pay")) == ([5], ["output-available", "output-denied"])

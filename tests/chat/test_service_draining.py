@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from adk_stream_protocol import ApprovalPolicy, Nobody, Owner
 from adk_stream_protocol.protocol.call_record import State
 from adk_stream_protocol.testing import Answer, call
 from support.asgi import Exchange, exchange
@@ -170,6 +171,27 @@ async def test_what_waits_for_its_person_goes_on_waiting() -> None:
         assert (await at.answer()).text == "Paid."
         assert till.paid == [5]
         await at.is_what_a_reload_shows()
+
+
+@pytest.mark.parametrize("verdict", [None, Owner()], ids=["the tool asks", "the policy asks"])
+async def test_what_is_asked_beside_a_tool_that_is_waited_for_goes_on_waiting(verdict: Owner | None) -> None:
+    till, busy = Till(), Slow()
+    policy = ApprovalPolicy(decide=(lambda asked: verdict if asked.tool == "pay" else Nobody()) if verdict else None)
+    tools = (till.gated, thinking(busy))
+    async with workers([*PAY, call("think")], "Paid.", tools=tools, approvals=policy) as staff:
+        at = staff.page()
+        answering = asyncio.create_task(at.say("Pay, and think."))
+        await busy.started.wait()
+        draining = end(at)
+        await a_while()
+        busy.go_on.set()
+        await asyncio.gather(draining, answering)
+        assert await staff.states() == [State.PENDING]
+        at.chat = staff.page().chat
+        at.messages = await at.chat.messages()
+        at.decide("pay")
+        assert (await at.answer()).text == "Paid."
+        assert till.paid == [5]
 
 
 async def test_what_is_approved_and_has_not_begun_is_done_by_the_next_server_once() -> None:

@@ -204,6 +204,11 @@ def encode_json(value: Any) -> bytes:
         return _encode(_printable(value, ()))
 
 
+def plain_json(value: Any) -> Any:
+    """What a reader of `encode_json` gets, cut where it is nested too deep."""
+    return msgspec.json.decode(_encode(_printable(value, ())))
+
+
 class DeltaEncoder:
     """Encodes the deltas of one part. Only their texts differ, so the rest is encoded once."""
 

@@ -23,7 +23,20 @@ class CallIds:
         ] = {}  # by agent and branch, for its current model call
 
     def new_model_call(self, agent: str, branch: str | None) -> None:
-        self._given.pop((agent, branch), None)
+        self._given[agent, branch] = {}
+
+    def rename_replaced(self, event: Event, events: Iterable[Event]) -> None:
+        """The same for calls that came from a callback of the application and not from the model. The event is the one
+        that ADK stores, and runs the calls of."""
+        given = self._given.get((event.author, event.branch))
+        known = {new_id for ids in (given or {}).values() for new_id in ids}
+        old_ids = [call.id for call in event.get_function_calls()]
+        if given is None or event.partial or known.issuperset(old_ids):
+            return
+        self.rename_repeated(event, event.author, event.branch, events)
+        renamed = zip(old_ids, event.get_function_calls(), strict=True)
+        is_long_running = event.long_running_tool_ids or ()
+        event.long_running_tool_ids = {call.id for old_id, call in renamed if call.id and old_id in is_long_running}
 
     def rename_repeated(self, response: LlmResponse, agent: str, branch: str | None, events: Iterable[Event]) -> None:
         """Give the calls of the response ids that no other call of the chat has. Parts are copied before they are

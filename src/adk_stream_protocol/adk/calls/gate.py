@@ -125,15 +125,16 @@ class ApprovalGate(BasePlugin):
             leased.call_ids.rename_repeated(llm_response, *speaker, session.events)
 
     async def on_event_callback(self, *, invocation_context: InvocationContext, event: Event) -> Event | None:
-        session = invocation_context.session
-        leased = self._leased_chat_of(session)
+        leased = self._leased_chat_of(session := invocation_context.session)
         if leased is None:
             return None
         if leased.live_observer is not None and is_all_voice(event):
             leased.live_observer.route(event, session)
             return None
-        if leased.live_observer is None and is_more_text(event):
-            return None
+        if leased.live_observer is None:
+            if is_more_text(event):
+                return None
+            leased.call_ids.rename_replaced(event, session.events)
         if asks_for_confirmation(event):
             return without_node_question(event)
         for asked in questions_in(event):
@@ -212,6 +213,7 @@ class ApprovalGate(BasePlugin):
         if tool_context.tool_confirmation is not None and not isinstance(call.tool, ClientTool):
             return await take_up(call, tool_args, tool_context)
         call.verdict = await self._verdict(call.tool, call.arguments, tool_context)
+        await wait_if_run_is_ending(call.leased)  # the application's function may have taken long
         if isinstance(call.tool, ClientTool):
             return await self._open_browser_call(call, call.tool, tool_context)
         if call.waits_inside:
@@ -221,6 +223,7 @@ class ApprovalGate(BasePlugin):
         if call.verdict != "nobody":
             tool_context.request_confirmation()
             tool_context.actions.skip_summarization = True
+            call.leased.begin(call.key)  # a run that is drained waits until ADK has asked, as for a tool
             return {"error": REQUIRES_CONFIRMATION}
         is_required = await call.tool.check_require_confirmation(tool_args, tool_context) is True
         return await run_by_policy(call, tool_args, tool_context) if is_required else None

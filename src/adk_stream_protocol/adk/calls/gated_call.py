@@ -20,7 +20,7 @@ from ...errors import StoreUnavailable
 from ...protocol import call_record
 from ...protocol.approval_chain import BY_POLICY
 from ...protocol.call_record import CallKey, CallRecord, NotAllowed, State
-from ...protocol.chunks import encode_json
+from ...protocol.chunks import encode_json, plain_json
 from ...protocol.digest import cannot_be_shown, digest_of_call, has_large_integer
 from ...protocol.nul import without_nul
 from ...store.base import Step, Store, advance
@@ -29,7 +29,7 @@ from .client_tools import ClientTool
 from .input_requests import schema_of_answer
 from .leased_chat import LeasedChat
 from .live_observer import NestedCall
-from .outcomes import OUTCOME_UNKNOWN, ended_response
+from .outcomes import OUTCOME_UNKNOWN, can_be_stored, ended_response
 from .policy import ApprovalPolicy, Verdict
 
 logger = logging.getLogger(__name__)
@@ -299,13 +299,14 @@ class GatedCall:
         await to_its_end(self._move(lambda found, _: call_record.lose_run(found, living_run=None)))
 
     async def end(self, move: Callable[..., CallRecord], result: dict[str, Any]) -> dict[str, Any] | None:
-        plain = msgspec.json.decode(encode_json(result))
+        is_storable = can_be_stored(result["response"])
+        plain = msgspec.json.decode(encode_json(result)) if is_storable else plain_json(result)
         token = self.leased.lease.token
         await self._move(lambda found, _: move(found, lease_token=token, result=without_nul(plain)))
         record = self.record
         if record is None:  # the chat was deleted meanwhile
             return {"error": OUTCOME_UNKNOWN}
-        return None if record.result == plain else ended_response(record)
+        return None if is_storable and record.result == plain else ended_response(record)
 
     async def _move(self, move: Step) -> None:
         """Write the end of the call. If the record has an end already, that counts: we may have written it ourselves

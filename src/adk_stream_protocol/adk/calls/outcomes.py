@@ -1,8 +1,11 @@
 """The response that ADK, the model and the person get for a call that has ended."""
 
+from collections.abc import Iterable, Iterator
+from math import isfinite
 from typing import Any, cast
 
 import msgspec
+import pydantic_core
 
 from ...protocol.call_record import CallRecord, Records, State
 from ..event_parts import as_dict
@@ -53,6 +56,30 @@ def outcomes_inside(records: Records) -> dict[str, list[dict[str, Any]]]:
 def as_response(result: Any) -> dict[str, Any]:
     """What a tool returned, in the form in which ADK hands it to the model."""
     return cast(dict[str, Any], result) if isinstance(result, dict) else {"result": result}
+
+
+_MAX_DEPTH = 200  # of lists and dictionaries in each other. With about 250, no later event of the session can be stored
+
+
+def can_be_stored(result: Any, depth: int = 0) -> bool:
+    """Whether ADK can store what a tool returned, and gives the model the same. An iterator would be read to its end,
+    and whoever reads it next finds nothing."""
+    if result is None or isinstance(result, str | int):
+        return True
+    if isinstance(result, float):
+        return isfinite(result)
+    if isinstance(result, dict):
+        items = cast(dict[Any, Any], result).items()
+        return depth < _MAX_DEPTH and all(isinstance(k, str) and can_be_stored(v, depth + 1) for k, v in items)
+    if isinstance(result, list | tuple | set | frozenset):
+        return depth < _MAX_DEPTH and all(can_be_stored(item, depth + 1) for item in cast(Iterable[Any], result))
+    if isinstance(result, Iterator):
+        return False
+    try:
+        pydantic_core.to_jsonable_python(result)
+    except Exception:  # of a class that nobody knows
+        return False
+    return True
 
 
 def refusal_text(record: CallRecord) -> str:
