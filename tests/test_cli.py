@@ -11,6 +11,7 @@ from typing import Any
 import httpx
 import pytest
 
+from adk_stream_protocol import cli
 from support.commands import (
     CREATED,
     DATABASE,
@@ -161,7 +162,9 @@ def found_in(database: Path, query: str) -> list[str]:
         connection.close()
 
 
-def test_a_payment_waits_for_its_approval_while_its_server_is_killed_and_started_again(tmp_path: Path) -> None:
+def test_a_payment_waits_for_its_approval_while_its_server_is_killed_and_started_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     with serving("demo", *DATABASE, cwd=tmp_path) as server:
         asked = post(server.url, turn_of("Send 50 dollars to Hanako", "chat-1"))
         (part,) = asked.approvals
@@ -176,6 +179,10 @@ def test_a_payment_waits_for_its_approval_while_its_server_is_killed_and_started
     assert paid.message_id == asked.message_id
     assert [chunk["output"]["balance"] for chunk in paid.of_type("tool-output-available")] == [950]
     assert paid.text == "Paid 50 USD to Hanako. The new balance is 950 USD."
+    monkeypatch.chdir(tmp_path)
+    cli.main(["audit", *DATABASE, "--tool", "process_payment"])
+    audited = [json.loads(line)["state"] for line in capsys.readouterr().out.splitlines()]
+    assert audited == ["pending", "approved", "claimed", "started", "done"]
     assert again.of_type("tool-output-available") == paid.of_type("tool-output-available")
     assert "Traceback" not in said
     assert server.process.returncode == 0

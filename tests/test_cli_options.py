@@ -14,11 +14,22 @@ def test_times_are_utc_unless_they_say_otherwise(given: str, seconds: float) -> 
     assert options.since == seconds
 
 
-@pytest.mark.parametrize("speed", ["0", "-1", "inf", "nan", "fast"])
-def test_a_speed_is_a_positive_number(speed: str, capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit):
-        build_parser().parse_args(["replay", "x.jsonl", "--speed", speed])
-    assert "--speed" in capsys.readouterr().err
+WRONG = {
+    "--speed": ("replay x.jsonl", ["0", "-1", "inf", "nan", "fast", ""], "a speed is a number above 0"),
+    "--port": ("demo", ["-1", "65536", "80a", ""], "a port is a number from 0 to 65535"),
+    "--since": ("audit --database x", ["yesterday", "12:00", ""], "a time is written like 2026-01-31T12:00"),
+    "--until": ("audit --database x", ["tomorrow"], "a time is written like 2026-01-31T12:00"),
+}
+
+
+@pytest.mark.parametrize(("option", "value"), [(option, value) for option in WRONG for value in WRONG[option][1]])
+def test_a_wrong_value_is_refused_with_what_is_expected(
+    option: str, value: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    command, _, expected = WRONG[option]
+    with pytest.raises(SystemExit, match="2"):
+        build_parser().parse_args([*command.split(), f"{option}={value}"])
+    assert capsys.readouterr().err.endswith(f"error: argument {option}: {expected}, not {value!r}\n")
 
 
 def test_options_that_may_be_repeated_are_lists_for_each_command_line_anew() -> None:

@@ -7,6 +7,7 @@ import sys
 from collections.abc import Generator
 from importlib.metadata import version
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -21,7 +22,11 @@ REFUSALS = {
     "a relative path": ((".kitchen:agent",), HOW_TO_WRITE_IT),
     "a missing module": (("restaurant.cellar:agent",), "There is no module 'restaurant.cellar' here."),
     "a missing attribute": (("restaurant.kitchen:waiter",), "The module 'restaurant.kitchen' has no 'waiter'."),
-    "no agent": (("restaurant.kitchen:menu",), "A ChatBridge needs an ADK agent, App or Runner, not list."),
+    "no agent": (
+        ("restaurant.kitchen:menu",),
+        "'restaurant.kitchen:menu' must be an ADK agent, App or Runner, not list.",
+    ),
+    "an unset variable of the shell": (("",), HOW_TO_WRITE_IT),
     "a public address": (("restaurant.kitchen:agent", "--host", "0.0.0.0"), "--user-header x-forwarded-user"),
     "a database of the wrong form": (("restaurant.kitchen:agent", "--database", "sqlite:///chats.db"), ASYNC_SQLITE),
 }
@@ -55,8 +60,13 @@ def test_an_import_that_fails_inside_the_agents_module_is_shown_with_its_place(p
     process = start("serve", "bakery_agent:agent", cwd=project)
     _, said = process.communicate(timeout=PATIENCE_S)
     assert process.returncode == 1
-    assert "bakery_agent.py" in said
-    assert said.splitlines()[-1] == "ModuleNotFoundError: No module named 'bakery'"
+    assert said.splitlines() == [
+        "adk-stream: The agent in 'bakery_agent' cannot be imported:",
+        "Traceback (most recent call last):",
+        f'  File "{project}/bakery_agent.py", line 1, in <module>',
+        "    import bakery",
+        "ModuleNotFoundError: No module named 'bakery'",
+    ]
 
 
 @pytest.fixture
@@ -101,6 +111,36 @@ def test_a_database_that_cannot_be_used_is_refused_before_anything_is_served(
     assert [path.name for path in tmp_path.iterdir()] == ["notes.txt"]
 
 
+@pytest.mark.parametrize("url", DATABASES)
+def test_the_audit_of_a_database_that_cannot_be_used_says_why_and_creates_nothing(
+    url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "notes.txt").write_text("Buy milk. " * 100)
+    said = refusal_of("audit", "--database", url)
+    why = "There is no file no/such/folder/chats.db." if "no/such" in url else DATABASES[url]
+    assert said.endswith(why)
+    assert "secret" not in said
+    assert [path.name for path in tmp_path.iterdir()] == ["notes.txt"]
+
+
+@pytest.mark.parametrize("name", ["none.db", "file:none.db?uri=true", "file:none.db?mode=rwc&uri=true"])
+def test_the_audit_creates_no_database(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert refusal_of("audit", "--database", f"sqlite+aiosqlite:///{name}") == "There is no file none.db."
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("name", ["a chat.db", "file:a%2520chat.db?uri=true"])
+def test_the_audit_of_a_database_in_which_nobody_was_asked_is_empty(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "a chat.db").touch()
+    cli.main(["audit", "--database", f"sqlite+aiosqlite:///{name}"])
+    assert capsys.readouterr() == ("", "")
+
+
 def test_a_recording_needs_a_new_file_in_a_folder_that_exists(taken_port: str, tmp_path: Path) -> None:
     old = tmp_path / "chat.jsonl"
     old.write_text("an older recording\n")
@@ -135,12 +175,22 @@ def test_a_port_in_use_is_said_with_the_option_for_another(taken_port: str, gemi
     assert said == f"Port {taken_port} is in use. Choose another one: --port {int(taken_port) + 1}"
 
 
-@pytest.mark.parametrize("port", ["-1", "65536"])
-def test_a_number_that_is_no_port_is_refused(port: str, capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit, match="2"):
-        cli.main(["demo", "--port", port])
-    said = capsys.readouterr().err
-    assert said.endswith(f"error: argument --port: {port} is no port: choose one from 1 to 65535\n")
+def test_the_addresses_have_the_port_that_was_free(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    ports: list[int] = []
+
+    class NoServer:
+        def __init__(self, app: Any, *, port: int, **options: Any) -> None:
+            ports.append(port)
+
+        def run(self) -> None: ...
+
+    monkeypatch.setattr(cli, "UvicornServer", NoServer)
+    cli.main(["demo", "--port", "0"])
+    (port,) = ports
+    assert port > 0
+    assert f"adk-stream: chat API at http://127.0.0.1:{port}/api/chat\n" in capsys.readouterr().err
 
 
 def test_an_address_of_another_machine_is_refused(gemini_agent: str) -> None:
@@ -153,12 +203,27 @@ def test_a_missing_key_is_said_in_a_line_at_the_start(
 ) -> None:
     refusal_of("serve", gemini_agent, "--port", taken_port)
     where = Path.cwd() / gemini_agent / ".env"
-    hint = f"adk-stream: gemini-2.5-flash needs a key. Set GOOGLE_API_KEY, in the environment or in {where}\n"
+    hint = f"adk-stream: gemini-2.5-flash needs a key. Set GOOGLE_API_KEY in the environment or in {where}\n"
     assert capsys.readouterr().err == hint
     where.write_text("GOOGLE_API_KEY=x\n")
     refusal_of("serve", gemini_agent, "--port", taken_port)
     assert capsys.readouterr().err == ""
     os.environ.pop("GOOGLE_API_KEY")
+
+
+@pytest.mark.parametrize("command", [("demo",), ("record", "chat.jsonl")])
+def test_a_missing_key_for_the_model_of_the_demo_is_said_too(
+    command: tuple[str, ...], taken_port: str, gemini_agent: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Without a file: the demo reads no `.env`."""
+    refusal_of(*command, "--model", "gemini-flash-latest", "--port", taken_port)
+    assert (
+        capsys.readouterr().err
+        == "adk-stream: gemini-flash-latest needs a key. Set GOOGLE_API_KEY in the environment\n"
+    )
+    (Path.cwd() / "chat.jsonl").unlink(missing_ok=True)
+    refusal_of(*command, "--port", taken_port)
+    assert capsys.readouterr().err == ""
 
 
 def test_a_recording_is_of_one_agent(tmp_path: Path, taken_port: str, monkeypatch: pytest.MonkeyPatch) -> None:

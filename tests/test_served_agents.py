@@ -10,6 +10,7 @@ from google.adk.agents import LlmAgent, SequentialAgent
 from google.adk.apps import App
 from google.adk.models.google_llm import Gemini
 
+from adk_stream_protocol import served_agents
 from adk_stream_protocol.errors import ConfigurationError
 from adk_stream_protocol.served_agents import FoundAgent, find_agents, model_without_key
 from adk_stream_protocol.testing import ScriptedModel
@@ -183,6 +184,10 @@ REFUSED = {
     "email": "There is another module 'email'. Rename the folder.",
     "1st": "The folder '1st' needs a name of letters, digits, - and _ that begins with a letter.",
     "user": "The folder 'user' needs another name: ADK uses this one.",
+    "two": "The root_agent of 'two_numbers' must be an ADK agent, App or Runner, not int.",
+    "number": "The root_agent of 'number' must be an ADK agent, App or Runner, not int.",
+    "number:root_agent": "'number:root_agent' must be an ADK agent, App or Runner, not int.",
+    "": f"'' {HOW_TO}",
     ":agent": f"':agent' {HOW_TO}",
     "plain:": f"'plain:' {HOW_TO}",
     ".plain:agent": f"'.plain:agent' {HOW_TO}",
@@ -194,6 +199,9 @@ def test_what_is_no_agent_is_refused_with_what_to_write(where: str, here: Path) 
     write(
         {
             "plain.py": "",
+            "number.py": "root_agent = 1",
+            "two/one_cook/agent.py": AGENT,
+            "two/two_numbers/agent.py": "root_agent = 1",
             "kitchen/__init__.py": "",
             "empty/notes.md": "",
             **{f"{name}/agent.py": "" for name in ("half", "several/half")},
@@ -206,12 +214,79 @@ def test_what_is_no_agent_is_refused_with_what_to_write(where: str, here: Path) 
     assert str(refused.value) == REFUSED[where]
 
 
+TRACED = "Traceback (most recent call last):\n  File "
+
+
 @pytest.mark.parametrize("where", ["cook", "cook.agent", "cook:agent", "cook/"])
 def test_an_import_that_fails_inside_the_agent_is_shown_to_its_author(where: str, here: Path) -> None:
     write({"cook/__init__.py": "", "cook/agent.py": "import oven\n"}, here)
     write({"cook/__init__.py": "import oven\n"} if where == "cook:agent" else {}, here)
-    with pytest.raises(ModuleNotFoundError, match="oven"):
+    file = here / "cook" / ("__init__.py" if where == "cook:agent" else "agent.py")
+    assert shown_of(where, where.partition(":")[0].rstrip("/")) == (
+        f"{TRACED}\"{file}\", line 1, in <module>\n    import oven\nModuleNotFoundError: No module named 'oven'"
+    )
+
+
+def shown_of(where: str, name: str) -> str:
+    with pytest.raises(ConfigurationError) as refused:
         find_agents(where)
+    first, _, shown = str(refused.value).partition("\n")
+    assert first == f"The agent in {name!r} cannot be imported:"
+    return shown
+
+
+def test_what_is_no_python_is_shown_by_its_line_alone(here: Path) -> None:
+    write({"cook/agent.py": "def cook(:\n"}, here)
+    shown = shown_of("cook", "cook").splitlines()
+    assert shown[0] == f'  File "{here}/cook/agent.py", line 1'
+    assert shown[-1] == "SyntaxError: invalid syntax"
+    assert len(shown) == 4
+
+
+def test_lines_of_the_authors_other_modules_are_shown_and_none_of_libraries(here: Path) -> None:
+    """Those of the agent's own package always are, since the package may be installed."""
+    heats = "import json\njson.loads('{')\n"
+    write({"agents/cook/agent.py": "import oven_of_all\n", "agents/oven_of_all.py": heats}, here)
+    shown = shown_of("agents", "cook").splitlines()
+    assert [line.split(",")[0] for line in shown if line.startswith("  File")] == [
+        f'  File "{here}/agents/cook/agent.py"',
+        f'  File "{here}/agents/oven_of_all.py"',
+    ]
+    assert shown[-1].startswith("json.decoder.JSONDecodeError: ")
+
+
+def test_lines_of_an_agent_that_is_installed_are_shown(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(served_agents, "_NOT_THE_AUTHORS", (str(here),))
+    write({"cook/agent.py": "from . import oven\n", "cook/oven.py": "heat\n"}, here)
+    shown = shown_of("cook", "cook")
+    assert [name in shown for name in ("cook/agent.py", "cook/oven.py")] == [True, True]
+
+
+def test_the_causes_of_a_failed_import_are_shown_without_lines_of_libraries(here: Path) -> None:
+    cook = "import json\ntry:\n    json.loads('{')\nexcept ValueError as error:\n    raise RuntimeError('cold') HOW\n"
+    for how, said in (("from error", "direct cause"), ("", "During handling"), ("from None", "")):
+        name = f"cook_{len(how)}"
+        write({f"{name}/agent.py": cook.replace("HOW", how)}, here)
+        shown = shown_of(name, name)
+        assert said in shown
+        assert shown.count("  File ") == (2 if said else 1)
+        assert shown.count(f'  File "{here}/{name}/agent.py"') == (2 if said else 1)
+        assert not said or "    json.loads('{')\n" in shown
+
+
+@pytest.mark.parametrize(("text", "says"), [("name: [", "root_agent.yaml"), ("- a\n", "Expected a dictionary.")])
+def test_a_broken_configuration_is_shown_without_the_lines_of_its_readers(text: str, says: str, here: Path) -> None:
+    write({"cook/root_agent.yaml": text}, here)
+    shown = shown_of("cook", "cook")
+    assert says in shown
+    assert "Traceback" not in shown
+
+
+def test_a_refusal_of_this_library_inside_an_agent_is_shown_with_its_place(here: Path) -> None:
+    write({"cook/agent.py": "from adk_stream_protocol import ChatBridge\nChatBridge(1, user_id=1)\n"}, here)
+    shown = shown_of("cook", "cook")
+    assert "cook/agent.py" in shown
+    assert shown.count("  File ") == 1
 
 
 # -- keys -------------------------------------------------------------------------------------------------------------

@@ -10,6 +10,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from urllib.parse import unquote, urlsplit
 
 from .adk.calls.policy import ApprovalPolicy
 from .bridge import ChatBridge
@@ -51,6 +52,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     options = build_parser().parse_args(arguments)
     try:
         if options.command == "audit":
+            if options.database != "memory":
+                _require_connection(options.database, create=False)
             asyncio.run(_print_audit(options))
             return
         if options.host not in LOOPBACK_HOSTS and not options.user_header:
@@ -83,6 +86,7 @@ async def _print_audit(options: argparse.Namespace) -> None:
 def _agents(options: argparse.Namespace) -> list[FoundAgent]:
     if options.agent is None:
         app = build_app(options.model)
+        _say_which_key_is_missing(app, "in the environment")
         return [FoundAgent(app.root_agent.name if app.root_agent else "", app, None, Path.cwd())]
     if options.model is not None:
         raise ConfigurationError("--model is only for the demo. Your own agent has its model already.")
@@ -92,9 +96,13 @@ def _agents(options: argparse.Namespace) -> list[FoundAgent]:
         raise ConfigurationError(f"Only one agent can be recorded at a time. Name the folder of one: {names}")
     _refuse_equal_names(found)
     for one in found:
-        if (model := model_without_key(one.agent)) is not None:
-            _say(f"{model} needs a key. Set GOOGLE_API_KEY, in the environment or in {one.folder / '.env'}")
+        _say_which_key_is_missing(one.agent, f"in the environment or in {one.folder / '.env'}")
     return found
+
+
+def _say_which_key_is_missing(agent: Any, where: str) -> None:
+    if (model := model_without_key(agent)) is not None:
+        _say(f"{model} needs a key. Set GOOGLE_API_KEY {where}")
 
 
 def _refuse_equal_names(found: Sequence[FoundAgent]) -> None:
@@ -148,21 +156,23 @@ def _replay(options: argparse.Namespace) -> None:
 def _run(
     app: Any, options: argparse.Namespace, prefixes: Mapping[str, str], end_runs: Callable[[], Awaitable[None]]
 ) -> None:
-    _require_free_port(options.host, options.port)
+    port = _free_port(options.host, options.port)
     host = f"[{options.host}]" if ":" in options.host else options.host
     if is_built(PAGE):
-        _say(f"page at http://{host}:{options.port}/")
+        _say(f"page at http://{host}:{port}/")
     for name, prefix in prefixes.items():
         of_which = f" of {name}" if len(prefixes) > 1 else ""
-        _say(f"chat API{of_which} at http://{host}:{options.port}{prefix}")
-    server = UvicornServer(app, host=options.host, port=options.port, limits=Limits(), end_runs=end_runs)
+        _say(f"chat API{of_which} at http://{host}:{port}{prefix}")
+    server = UvicornServer(app, host=options.host, port=port, limits=Limits(), end_runs=end_runs)
     with suppress(KeyboardInterrupt):  # uvicorn raises it after everything is closed
         server.run()
 
 
-def _require_free_port(host: str, port: int) -> None:
+def _free_port(host: str, port: int) -> int:
+    """The port given, or any if that is 0. Fails if it is not free."""
     try:
-        socket.create_server((host, port), family=socket.AF_INET6 if ":" in host else socket.AF_INET).close()
+        with socket.create_server((host, port), family=socket.AF_INET6 if ":" in host else socket.AF_INET) as server:
+            return server.getsockname()[1]
     except OSError as error:
         if error.errno == errno.EADDRINUSE:
             raise ConfigurationError(f"Port {port} is in use. Choose another one: --port {port + 1}") from None
@@ -192,9 +202,6 @@ def _bridge(found: FoundAgent, user_id: LoopbackIdentity | HeaderIdentity, optio
 
 def _open_sessions(agent: Any, url: str) -> "BaseSessionService | None":
     """A session service in the database of the approvals. A Runner has its own."""
-    from .store.sql import SqlStore  # only when it is needed: its packages are an extra
-
-    SqlStore(url)  # raises a ConfigurationError for URLs that are not supported
     _require_connection(url)
     from google.adk.runners import Runner
     from google.adk.sessions import DatabaseSessionService
@@ -202,12 +209,17 @@ def _open_sessions(agent: Any, url: str) -> "BaseSessionService | None":
     return None if isinstance(agent, Runner) else DatabaseSessionService(url)
 
 
-def _require_connection(url: str) -> None:
-    """Fail at the start, instead of with every request."""
+def _require_connection(url: str, *, create: bool = True) -> None:
+    """Fail at the start, instead of with every request. `create`: a file of SQLite may be new."""
+    from .store.sql import SqlStore  # only when it is needed: its packages are an extra
+
+    SqlStore(url)  # raises a ConfigurationError for URLs that are not supported
     import sqlalchemy as sa
 
+    parsed = sa.make_url(url)
+    if not create and parsed.get_backend_name() == "sqlite" and not (file := _file_of(parsed)).is_file():
+        raise ConfigurationError(f"There is no file {file}.")
     try:
-        parsed = sa.make_url(url)
         if parsed.get_backend_name() == "sqlite":
             # Not with aiosqlite: after a failure its thread still calls the event loop, which may be closed by then.
             engine = sa.create_engine(parsed.set(drivername="sqlite"))
@@ -220,6 +232,12 @@ def _require_connection(url: str) -> None:
     except Exception as error:  # each driver raises its own
         reason = str(getattr(error, "orig", None) or error).partition("\n")[0]
         raise ConfigurationError(f"The database cannot be used: {reason or type(error).__name__}") from None
+
+
+def _file_of(url: "URL") -> Path:
+    """SQLite's own URLs are inside those of SQLAlchemy."""
+    name = url.database or ""
+    return Path(unquote(urlsplit(name).path) if name.startswith("file:") and "uri" in url.query else name)
 
 
 async def _connect(url: "URL") -> None:

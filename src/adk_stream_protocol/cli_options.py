@@ -1,6 +1,7 @@
 """The commands of `adk-stream` and their options."""
 
 import argparse
+from contextlib import suppress
 from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
@@ -107,20 +108,26 @@ def build_parser() -> argparse.ArgumentParser:
     return parser
 
 
+# Not ValueErrors: for these argparse prints the name of the function.
+
+
 def _positive(text: str) -> float:
-    number = float(text)
-    if not 0 < number < float("inf"):
-        raise ValueError
-    return number
+    with suppress(ValueError):
+        if 0 < (number := float(text)) < float("inf"):
+            return number
+    raise argparse.ArgumentTypeError(f"a speed is a number above 0, not {text!r}")
 
 
 def _time(text: str) -> float:
-    found = datetime.fromisoformat(text)
+    try:
+        found = datetime.fromisoformat(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"a time is written like 2026-01-31T12:00, not {text!r}") from None
     return (found if found.tzinfo is not None else found.replace(tzinfo=UTC)).timestamp()
 
 
 def _port(text: str) -> int:
-    number = int(text)
-    if not 0 <= number < 65536:  # 0 means any that is free
-        raise argparse.ArgumentTypeError(f"{number} is no port: choose one from 1 to 65535")
-    return number
+    with suppress(ValueError):
+        if 0 <= (number := int(text)) < 65536:  # 0 means any that is free
+            return number
+    raise argparse.ArgumentTypeError(f"a port is a number from 0 to 65535, not {text!r}")

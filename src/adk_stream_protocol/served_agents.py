@@ -4,11 +4,13 @@ import importlib
 import os
 import re
 import sys
+import sysconfig
+import traceback
 from collections.abc import Iterator
 from contextlib import suppress
 from difflib import get_close_matches
 from pathlib import Path
-from types import ModuleType
+from types import ModuleType, TracebackType
 from typing import Any, NamedTuple
 
 from dotenv import load_dotenv
@@ -17,10 +19,13 @@ from google.adk.agents.config_agent_utils import from_config
 from google.adk.apps import App
 from google.adk.models.google_llm import Gemini
 
+from .adk.runner import AgentLike
 from .demo.agent import gemini_is_configured
 from .errors import ConfigurationError
 
 _NAME = re.compile(r"[a-zA-Z][\w-]*", re.ASCII)  # what ADK takes for the name of an app
+_NOT_THE_AUTHORS = ("<", str(Path(__file__).parent), *map(sysconfig.get_path, ("stdlib", "purelib", "platlib")))
+"""How the names of other files begin, in a traceback: generated code, this library, Python, installed packages."""
 
 
 class FoundAgent(NamedTuple):
@@ -38,7 +43,7 @@ class FoundAgent(NamedTuple):
 def find_agents(where: str) -> list[FoundAgent]:
     """`where`: a folder with one agent or several, `package`, `package.module` or `package.module:attribute`."""
     path = Path(where)
-    if path.is_dir():
+    if where and path.is_dir():  # an empty name is an unset variable of a shell, not the current folder
         return _in_folder(path.resolve(), where)
     if path.is_file():
         module = ".".join(path.with_suffix("").parts)
@@ -81,33 +86,65 @@ def _in_module(name: str, attribute: str) -> FoundAgent:
         raise ConfigurationError(f"There is no module {name!r} here.{_meant(name)}")
     if not hasattr(module, attribute):
         raise ConfigurationError(f"The module {name!r} has no {attribute!r}.")
-    agent = getattr(module, attribute)
+    agent = _checked(getattr(module, attribute), repr(f"{name}:{attribute}"))
     return FoundAgent(str(getattr(root_of(agent), "name", "")), agent, None, here)
 
 
 def _agent_of_package(name: str) -> Any:
     """`app` or `root_agent` of a module, or of its submodule `agent`; None if there is none."""
     for module_name in (name, f"{name}.agent"):
-        module = _import(module_name)
+        module = _import(module_name, named=name)
         if isinstance(app := getattr(module, "app", None), App):
             return app
         if (agent := getattr(module, "root_agent", None)) is not None:
-            return agent
+            return _checked(agent, f"The root_agent of {name!r}")
     return None
 
 
-def _import(name: str) -> ModuleType | None:
+def _import(name: str, *, named: str | None = None) -> ModuleType | None:
+    """None if there is no such module. `named`: what the agent's author calls it."""
     try:
         return importlib.import_module(name)
-    except ModuleNotFoundError as error:
-        if error.name is None or not f"{name}.".startswith(f"{error.name}."):
-            raise  # one of the agent's own imports failed: its author needs the traceback
-        return None
+    except Exception as error:
+        if isinstance(error, ModuleNotFoundError) and error.name and f"{name}.".startswith(f"{error.name}."):
+            return None
+        raise _failed_import(named or name, error) from None
 
 
 def _import_from(folder: Path) -> None:
     if str(folder) not in sys.path:
         sys.path.insert(0, str(folder))
+
+
+def _failed_import(name: str, error: Exception) -> ConfigurationError:
+    """With a traceback for the agent's author."""
+    chain: list[BaseException] = [error]
+    for each in chain:
+        each.__traceback__ = _authors_part(each.__traceback__, name.partition(".")[0])
+        chain += [one for one in (each.__cause__, each.__context__) if one is not None and one not in chain]
+    shown = "".join(traceback.format_exception(error)).rstrip()
+    return ConfigurationError(f"The agent in {name!r} cannot be imported:\n{shown}")
+
+
+def _authors_part(whole: TracebackType | None, package: str) -> TracebackType | None:
+    """Without frames of libraries, unless the agent itself is installed as one."""
+    entries: list[TracebackType] = []
+    while whole is not None:
+        entries.append(whole)
+        whole = whole.tb_next
+    part = None
+    for entry in reversed(entries):
+        frame = entry.tb_frame
+        of_package = str(frame.f_globals.get("__name__")).partition(".")[0]
+        if of_package == package or not frame.f_code.co_filename.startswith(_NOT_THE_AUTHORS):
+            part = TracebackType(part, frame, entry.tb_lasti, entry.tb_lineno)
+    return part
+
+
+def _checked(agent: Any, what: str) -> Any:
+    if not isinstance(agent, AgentLike):
+        raise ConfigurationError(f"{what} must be an ADK agent, App or Runner, not {type(agent).__name__}.")
+    return agent
 
 
 def _found(name: str, agent: Any, folder: Path) -> FoundAgent:
@@ -167,7 +204,10 @@ def _load(folder: Path) -> FoundAgent | None:
         raise ConfigurationError("The folder 'user' needs another name: ADK uses this one.")
     _read_env(folder)
     if (folder / "root_agent.yaml").is_file():
-        return _found(name, from_config(str(folder / "root_agent.yaml")), folder)
+        try:
+            return _found(name, from_config(str(folder / "root_agent.yaml")), folder)
+        except Exception as error:  # of YAML, of Pydantic, of ADK, and of the modules that the file names
+            raise _failed_import(name, error) from None
     _import_from(folder.parent)
     module = _import(name)
     if module is not None and folder not in (Path(path).resolve() for path in getattr(module, "__path__", ())):
