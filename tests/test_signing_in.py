@@ -10,6 +10,7 @@ import pytest
 from fastapi import FastAPI
 from google.adk.agents import LlmAgent
 
+from adk_stream_protocol import ChatBridge
 from adk_stream_protocol.testing import ChatClient, ScriptedLiveModel
 from support.documents import ROOT, run_page
 from support.live_client import Closed, live_socket
@@ -92,3 +93,37 @@ async def test_a_page_on_another_site(page: dict[str, Any]) -> None:
         assert (await http.post("/api/chat/c1/stop", headers={**theirs, **ann})).status_code == 403
     assert await is_let_in_live(app, {**ours, **ann})
     assert not await is_let_in_live(app, {**theirs, **ann})
+
+
+async def test_cors_middleware_allows_and_exposes_what_the_bridge_does(page: dict[str, Any]) -> None:
+    """It answers in front of the bridge's routes, too."""
+    origin = "https://app.example.com"
+    bare = FastAPI()
+    bridge = ChatBridge(page["root_agent"], user_id=page["user_of_session"], allowed_origins=[origin])
+    bare.include_router(bridge.router("/api/chat"))
+
+    async def preflight(app: FastAPI, method: str, header: str) -> httpx.Response:
+        asked = {"access-control-request-method": method, "access-control-request-headers": header}
+        return await requested(app, "OPTIONS", {"origin": origin, **asked})
+
+    allowed = (await preflight(bare, "POST", "content-type")).headers
+    for method in named(allowed, "allow-methods"):
+        for header in named(allowed, "allow-headers"):
+            answer = await preflight(page["with_other_page"], method, header)
+            assert answer.is_success, (method, header, answer.text)
+
+    headers = {"origin": origin, **signed_in(key=page["KEY"])}
+    shown = [
+        named((await requested(app, "GET", headers)).headers, "expose-headers")
+        for app in (bare, page["with_other_page"])
+    ]
+    assert {"x-adk-running", "retry-after", "etag"} <= shown[0] <= shown[1]
+
+
+async def requested(app: FastAPI, method: str, headers: dict[str, str]) -> httpx.Response:
+    async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="https://api.example.com") as http:
+        return await http.request(method, "/api/chat", headers=headers)
+
+
+def named(headers: httpx.Headers, field: str) -> set[str]:
+    return set(headers[f"access-control-{field}"].split(", "))
