@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -15,7 +16,7 @@ from google.adk.sessions import InMemorySessionService
 from google.genai import types
 from starlette.requests import HTTPConnection
 
-from adk_stream_protocol import ChatBridge, ConfigurationError, Limits
+from adk_stream_protocol import ApprovalPolicy, ChatBridge, ConfigurationError, Limits, Owner
 from adk_stream_protocol.adk.request.request_run import RESTARTING
 from adk_stream_protocol.testing import ChatClient, ScriptedModel, call
 from support.apps import app_of, bridge_with, model_of, runner_of, user_of
@@ -63,14 +64,58 @@ def test_a_bare_agent_is_resumable() -> None:
         ({"prepare": lambda connection: {}}, r"prepare\(connection, body\)"),
         ({"approvals": {"hints": {}}}, r"approvals must be ApprovalPolicy\(...\), not dict"),
         ({"limits": {"drain_s": 1}}, r"limits must be Limits\(...\), not dict"),
+        ({"approvals": ApprovalPolicy(decide=lambda: Owner())}, r"decide\(request\)"),  # pyright: ignore
+        ({"approval_style": "x"}, 'approval_style must be "approval-request", "confirmation-tool" or None'),
+        ({"session_service": "sqlite:///x"}, "session_service must be a BaseSessionService of ADK's, not str"),
+        ({"artifact_service": "here"}, "artifact_service must be a BaseArtifactService of ADK's, not str"),
+        ({"memory_service": 1}, "memory_service must be a BaseMemoryService of ADK's, not int"),
         ({"sdk_version": 4}, "sdk_version must be 5, 6 or 7"),
         ({"allowed_origins": ["*"]}, "An allowed origin looks like"),
         ({"allowed_origins": ["https://a.example/"]}, "An allowed origin looks like"),
+        ({"allowed_origins": ["http://localhost:5173/x"]}, "without a path"),
+        ({"allowed_origins": ["HTTP://localhost:5173"]}, "in lower case"),
+        ({"allowed_origins": ["https://a.example:443"]}, "without the usual port"),
+        ({"allowed_origins": [" http://a.example"]}, "An allowed origin looks like"),
     ],
 )
 def test_a_bridge_that_cannot_work_says_what_to_change(options: dict[str, Any], says: str) -> None:
     with pytest.raises(ConfigurationError, match=says):
         ChatBridge(agent_saying(), **{"user_id": user_of, **options})
+
+
+@pytest.mark.parametrize(
+    "origin",
+    [
+        "http://localhost:5173",
+        "https://a.example",
+        "http://[::1]:3000",
+        "capacitor://localhost",
+        "https://a.example:80",
+    ],
+)
+def test_origins_are_allowed_in_the_form_that_browsers_send(origin: str) -> None:
+    ChatBridge(agent_saying(), user_id=user_of, allowed_origins=[origin])
+
+
+@pytest.mark.parametrize(
+    ("make", "says"),
+    [
+        (lambda: Limits(max_run_s="600"), r"Limits\(max_run_s=...\) must be a number from 0 on, not '600'"),  # pyright: ignore
+        (lambda: Limits(max_json_bytes=-1), r"max_json_bytes=...\) must be a number"),
+        (lambda: Limits(drain_s=True), r"drain_s=...\) must be a number"),
+        (lambda: Limits(drain_s=float("nan")), r"drain_s=...\) must be a number"),
+        (lambda: ApprovalPolicy(deadline_s="10"), r"ApprovalPolicy\(deadline_s=...\) must be a number"),  # pyright: ignore
+        (lambda: ApprovalPolicy(deadline_s=-10), r"deadline_s=...\) must be a number from 0 on, not -10"),
+        (lambda: ApprovalPolicy(hints="pay"), "hints must be a dict by the names of tools"),  # pyright: ignore
+        (lambda: ApprovalPolicy(hints={"pay": 3}), "The tool 'pay' has a wrong value in hints"),  # pyright: ignore
+        (lambda: ApprovalPolicy(cards={"pay": "x"}), "The tool 'pay' has a wrong value in cards"),  # pyright: ignore
+        (lambda: ApprovalPolicy(edits={"pay": "x"}), "The tool 'pay' has a wrong value in edits"),  # pyright: ignore
+        (lambda: ApprovalPolicy(edits={"pay": dict}), "wrong value in edits"),  # pyright: ignore
+    ],
+)
+def test_limits_and_policies_with_wrong_values_say_which(make: Callable[[], Any], says: str) -> None:
+    with pytest.raises(ConfigurationError, match=says):
+        make()
 
 
 def test_services_beside_a_runner_and_things_that_are_no_agents_are_refused() -> None:

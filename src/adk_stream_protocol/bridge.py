@@ -77,12 +77,15 @@ class ChatBridge:
         direct_text: bool = True,
         merge_text: bool = False,
     ) -> None:
-        for option, hook in (("user_id", user_id), ("groups", groups), ("prepare", prepare)):
-            if option == "user_id" or hook is not None:
-                require_function(option, hook)
         for option, given, kind in (("approvals", approvals, ApprovalPolicy), ("limits", limits, Limits)):
             if given is not None and not isinstance(given, kind):  # pyright: ignore[reportUnnecessaryIsInstance] -- callers may be untyped
                 raise ConfigurationError(f"{option} must be {kind.__name__}(...), not {type(given).__name__}.")
+        decide = approvals.decide if approvals else None
+        for option, hook in (("user_id", user_id), ("groups", groups), ("prepare", prepare), ("decide", decide)):
+            if option == "user_id" or hook is not None:
+                require_function(option, hook)
+        if approval_style not in (None, "approval-request", "confirmation-tool"):
+            raise ConfigurationError('approval_style must be "approval-request", "confirmation-tool" or None.')
         if sdk_version not in (5, 6, 7):
             raise ConfigurationError("sdk_version must be 5, 6 or 7.")
         if live_while_waiting not in (None, "continue", "refuse"):

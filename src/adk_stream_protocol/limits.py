@@ -1,6 +1,7 @@
 """Every limit, with its unit and its reason."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
+from typing import Any
 
 from .errors import ConfigurationError
 
@@ -160,6 +161,21 @@ class Limits:
     """Requests and frames above this are decoded off the event loop: 20 MiB of base64 block it for 0.1 s."""
 
     def __post_init__(self) -> None:
+        require_numbers(self)
         for prefix in self.allowed_file_urls:
             if not prefix.endswith("/"):  # https://cdn.example would allow https://cdn.example.evil
                 raise ConfigurationError(f"An allowed file URL ends with a slash, unlike {prefix!r}.")
+
+
+def require_numbers(options: Any) -> None:
+    """Every option whose default is a number is one, too. A text from the environment would fail at some request."""
+    for option in fields(options):
+        value = getattr(options, option.name)
+        if _is_number(option.default) and not (_is_number(value) and value >= 0):
+            raise ConfigurationError(
+                f"{type(options).__name__}({option.name}=...) must be a number from 0 on, not {value!r}."
+            )
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)

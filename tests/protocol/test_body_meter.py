@@ -48,7 +48,7 @@ def limits(*, json_bytes: int = MIB, file_bytes: int = MIB, body_bytes: int = MI
 )
 def test_only_what_stands_in_urls_is_no_json(body: bytes, json_bytes: int) -> None:
     assert not is_refused(limits(json_bytes=json_bytes), body)
-    assert is_refused(limits(json_bytes=json_bytes - 1), body) or not body
+    assert not body or is_refused(limits(json_bytes=json_bytes - 1), body)
 
 
 @pytest.mark.parametrize("size", [0, 1, 2, 3, 1000, 1001, 1002])

@@ -251,12 +251,15 @@ def test_whoever_wants_an_answer_anew_is_told_what_is_missing(messages: list[Any
 def test_a_list_under_content_is_read_as_the_parts() -> None:
     message = {"id": "u1", "role": "user", "content": [text()]}
     assert decode_turn(body(message), LIMITS) == HELLO
-    assert decode_turn(body({**message, "parts": [text()], "content": "something else"}), LIMITS) == HELLO
+    stored_by_4 = {**message, "parts": [text()], "content": "something else"}
+    assert decode_turn(body(stored_by_4, trigger="submit-message"), LIMITS) == HELLO
 
 
-def test_a_text_under_content_is_refused_with_what_to_send() -> None:
+@pytest.mark.parametrize("more", [{}, {"parts": [text()]}], ids=["before 4.2", "from 4.2 on"])
+def test_a_text_under_content_is_refused_with_what_to_send(more: dict[str, Any]) -> None:
+    message = {"id": "u1", "role": "user", "content": "my secret", **more}
     with pytest.raises(MalformedRequest, match="AI SDK 4") as refused:
-        decode_turn(body({"id": "u1", "role": "user", "content": "my secret"}), LIMITS)
+        decode_turn(body(message, trigger=None), LIMITS)
     assert "`parts: [" in str(refused.value)
     assert "secret" not in str(refused.value)
 

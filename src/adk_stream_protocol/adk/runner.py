@@ -66,6 +66,13 @@ def import_ahead() -> None:
     types.LiveConnectConfig()
 
 
+_SERVICES = {
+    "session_service": BaseSessionService,
+    "artifact_service": BaseArtifactService,
+    "memory_service": BaseMemoryService,
+}
+
+
 def build_runner(agent: AgentLike, options: RunnerOptions, gate: BasePlugin) -> Runner:
     log_lacks()
     import_ahead()
@@ -88,6 +95,10 @@ def build_runner(agent: AgentLike, options: RunnerOptions, gate: BasePlugin) -> 
     else:
         raise ConfigurationError(f"A ChatBridge needs an ADK agent, App or Runner, not {type(agent).__name__}.")
     _refuse_tool_nodes(app.root_agent)
+    for option, kind in _SERVICES.items():
+        given = getattr(options, option)
+        if given is not None and not isinstance(given, kind):
+            raise ConfigurationError(f"{option} must be a {kind.__name__} of ADK's, not {type(given).__name__}.")
     return Runner(
         app=app.model_copy(update={"plugins": [gate, *app.plugins]}),
         app_name=options.app_name,

@@ -19,7 +19,12 @@ UserId = Callable[[HTTPConnection], str | Awaitable[str | None] | None]
 Groups = Callable[[HTTPConnection], Collection[str] | Awaitable[Collection[str]]]
 Prepare = Callable[[HTTPConnection, Mapping[str, Any]], Prepared | Awaitable[Prepared | None] | None]
 
-_CALLED_WITH = {"user_id": ("connection",), "groups": ("connection",), "prepare": ("connection", "body")}
+_CALLED_WITH = {
+    "user_id": ("connection",),
+    "groups": ("connection",),
+    "prepare": ("connection", "body"),
+    "decide": ("request",),
+}
 
 
 def require_function(option: str, given: Any) -> None:

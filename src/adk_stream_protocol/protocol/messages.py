@@ -29,7 +29,8 @@ class RequestBody(msgspec.Struct, rename="camel"):
     id: str
     messages: list[msgspec.Raw] | None = None
     message: msgspec.Raw = msgspec.Raw(b"null")
-    trigger: str = "submit-message"
+    trigger: str | None = None
+    """The AI SDK sends it since release 5. Without it, a message is submitted."""
     message_id: str | None = None
     sdk_version: int | str | None = None
     approval_style: ApprovalStyle | None = None

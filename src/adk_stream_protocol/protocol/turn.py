@@ -73,11 +73,11 @@ def read_turn(request: RequestBody, limits: Limits, *, sdk_version_header: str |
     raw, head, place = _named_message(request)
     message_id = None if head.id is None else _identifier(head.id, "id of the message")
     if head.role == "assistant":
-        answers = _answers(_parts(raw, place))
+        answers = _answers(_parts(request, raw, place))
         return Turn(request.id, message_id, (), sdk_version, request.approval_style, answers=answers)
     if head.role != "user":
         raise MalformedRequest(_LAST_MESSAGE)
-    parts = _parts(raw, place)
+    parts = _parts(request, raw, place)
     results = [part for part in parts if part.get("type") in _ANSWERS_OF_A_USER]
     if results:
         return Turn(request.id, None, (), sdk_version, request.approval_style, answers=_answers(results))
@@ -137,7 +137,7 @@ def _named_message(request: RequestBody) -> tuple[msgspec.Raw, MessageHead, str]
     place = f"messages[{len(request.messages) - 1}]"
     last = request.messages[-1]
     head = _decode(last, MessageHead, place)
-    if request.message_id is not None and request.trigger == "submit-message" and head.id != request.message_id:
+    if request.message_id is not None and request.trigger != "regenerate-message" and head.id != request.message_id:
         for number, raw in reversed(list(enumerate(request.messages[:-1]))):
             try:
                 earlier = _decode(raw, MessageHead)
@@ -152,12 +152,13 @@ def _named_message(request: RequestBody) -> tuple[msgspec.Raw, MessageHead, str]
 _ANSWERS_OF_A_USER = ("tool-result", f"tool-{CONFIRMATION}")
 
 
-def _parts(raw: msgspec.Raw, place: str) -> list[dict[str, Any]]:
+def _parts(request: RequestBody, raw: msgspec.Raw, place: str) -> list[dict[str, Any]]:
     message = _decode(raw, Message, place)
+    # Release 4.2 sends `parts` beside the text. A newer page may have stored such a message, but sends a trigger.
+    if isinstance(message.content, str) and (message.parts is msgspec.UNSET or request.trigger is None):
+        raise MalformedRequest(_AI_SDK_4)
     if message.parts is not msgspec.UNSET:
         return message.parts
-    if isinstance(message.content, str):
-        raise MalformedRequest(_AI_SDK_4)
     if message.content is msgspec.UNSET:
         raise MalformedRequest(f"{_NO_CHAT_REQUEST}: `{place}.parts` is missing.")
     return _decode(raw, OlderMessage, place).content
@@ -192,7 +193,7 @@ _AI_SDK_4 = (
 def _again(request: RequestBody) -> Again | None:
     if request.trigger == "regenerate-message":
         return "regenerate"
-    if request.trigger != "submit-message":
+    if request.trigger not in (None, "submit-message"):
         raise MalformedRequest("The trigger must be submit-message or regenerate-message.")
     return None if request.message_id is None else "edit"
 

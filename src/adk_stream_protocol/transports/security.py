@@ -29,6 +29,7 @@ _ALLOWED_HEADERS = (
 _EXPOSED_HEADERS = f"{RUNNING}, retry-after, etag, content-range"
 _HEADER_NAME = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
 _ORIGIN = re.compile(r"https?://[A-Za-z0-9.:\[\]-]{1,255}")
+_ALLOWED_ORIGIN = re.compile(r"[a-z][a-z0-9+.-]*://(\[[0-9a-f:.]+\]|[a-z0-9._-]+)(:[0-9]{1,5})?")  # as browsers send it
 _DEFAULT_PORTS = {"http": 80, "https": 443}
 _MAX_LOGGED = 100  # refusals: those of the developer's own pages are among the first
 _MAX_HOST = 255  # characters: no name is longer
@@ -43,8 +44,12 @@ class Access:
         hosts: Collection[str] = (),
     ) -> None:
         for origin in _names(origins, "allowed_origins"):
-            if "://" not in origin or origin.endswith("/"):
-                raise ConfigurationError(f"An allowed origin looks like https://app.example.com, not {origin!r}.")
+            usual_port = f":{_DEFAULT_PORTS.get(origin.partition(':')[0])}"
+            if not _ALLOWED_ORIGIN.fullmatch(origin) or origin.endswith(usual_port):
+                raise ConfigurationError(
+                    "An allowed origin looks like https://app.example.com: in lower case, without a path, and without "
+                    f"the usual port. It is not {origin!r}."
+                )
         for header in _names(headers, "allowed_headers"):
             if not _HEADER_NAME.fullmatch(header) or header == "*":
                 raise ConfigurationError(f"An allowed header looks like x-csrf-token, not {header!r}.")

@@ -5,8 +5,10 @@ import inspect
 import logging
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal, TypedDict
+from typing import Any, Literal, TypedDict, cast
 
+from ...errors import ConfigurationError
+from ...limits import require_numbers
 from ...protocol.approval_chain import Chain as RecordedChain
 from ...protocol.approval_chain import ChainLink
 
@@ -83,6 +85,13 @@ class Card(TypedDict, total=False):
 CardOf = Card | Callable[[Mapping[str, Any]], Card | None]
 
 
+_LOOKS = {
+    "hints": '{"pay": "Pay this?"}',
+    "cards": '{"pay": {"title": "A payment"}}',
+    "edits": '{"pay": {"type": "object"}}',
+}
+
+
 @dataclass(frozen=True, kw_only=True)
 class ApprovalPolicy:
     """Who is asked about a call, how long people and browsers have to answer, and what people read."""
@@ -108,6 +117,17 @@ class ApprovalPolicy:
     edits: Mapping[str, Mapping[str, Any]] = field(default_factory=dict[str, Mapping[str, Any]])
     """By the name of a tool that takes changes from its approvers: the JSON Schema of what they may send. The tool
     finds it in `tool_context.tool_confirmation.payload`."""
+
+    def __post_init__(self) -> None:
+        require_numbers(self)
+        for option, looks in _LOOKS.items():
+            given: Any = getattr(self, option)
+            if not isinstance(given, Mapping):
+                raise ConfigurationError(f"{option} must be a dict by the names of tools, such as {option}={looks}.")
+            for tool, value in cast(Mapping[str, Any], given).items():
+                is_made = callable(value) and option != "edits"
+                if not is_made and not isinstance(value, str if option == "hints" else Mapping):
+                    raise ConfigurationError(f"The tool {tool!r} has a wrong value in {option}. It looks like {looks}.")
 
     def hint(self, tool: str, arguments: dict[str, Any]) -> str | None:
         return _for_call(self.hints.get(tool), tool, arguments, str)
