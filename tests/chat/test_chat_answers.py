@@ -97,23 +97,24 @@ async def test_an_output_is_to_be_written_down() -> None:
     assert await at.states() == [State.APPROVED]
 
 
-async def test_an_approval_with_its_output_is_two_lines_of_the_trail() -> None:
+async def test_an_approval_with_its_output_is_to_be_written_step_by_step() -> None:
     at = Answers(asked_in("m1", "1"), browsers(state=State.PENDING, approval_id="b1"))
     taken = await at.read(output(approval={"id": "b1", "approved": True}))
-    assert taken.changes == []
-    assert await at.states() == [State.DONE]
-    trail = [(entry.state, entry.by) for entry in await at.store.audit(at.records[0].chat)]
-    assert trail == [("pending", None), ("approved", "ann"), ("done", "ann")]
+    ((old, approved, done),) = taken.changes
+    assert [old.state, approved.state, done.state] == [State.PENDING, State.APPROVED, State.DONE]
+    assert taken.unrecorded == []
+    assert await at.states() == [State.PENDING]
 
 
-async def test_an_answer_to_a_node_is_recorded_with_its_question() -> None:
+async def test_the_question_of_a_node_is_to_be_recorded_with_its_answer() -> None:
     call = types.FunctionCall(id="1", name="adk_request_input", args=PAY)
     at = Answers([calling(call, long_running_tool_ids={"1"})])
-    at.records = ()
     taken = await at.read({**output(), "type": "tool-adk_request_input"})
     ((old, new),) = taken.changes
-    assert (await at.store.read(old.chat)).records[0].tool == "adk_request_input"
+    assert (taken.unrecorded, old.tool) == ([old], "adk_request_input")
     assert (new.state, new.result) == (State.DONE, {"output": "ok"})
+    at.records = (old,)
+    assert (await at.read({**output(), "type": "tool-adk_request_input"})).unrecorded == []
 
 
 async def test_calls_of_which_the_session_has_no_events_are_found_too() -> None:

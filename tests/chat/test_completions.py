@@ -2,11 +2,12 @@
 
 import asyncio
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
 from google.adk.agents import LlmAgent
-from google.adk.sessions import InMemorySessionService
+from google.adk.sessions import DatabaseSessionService, InMemorySessionService
 from google.adk.tools import LongRunningFunctionTool, ToolContext
 
 from adk.test_long_running import encoded
@@ -223,6 +224,22 @@ async def test_a_ref_of_something_else_is_unknown(place: int) -> None:
             await at.chat.bridge.complete_call(encoded(["1", *named]), ROWS)
         with pytest.raises(NotFound):
             await at.chat.bridge.complete_call("nonsense", ROWS)
+
+
+async def test_an_output_that_adk_cannot_store_is_told_as_it_is_recorded(tmp_path: Path) -> None:
+    exports, nested = Exports(), dict[str, Any]()
+    for _ in range(300):
+        nested = {"in": nested}
+    async with DatabaseSessionService(f"sqlite+aiosqlite:///{tmp_path / 'sessions.db'}") as sessions:
+        options: dict[str, Any] = {"tools": (exports.tool,), "session_service": sessions}
+        async with page([call("export")], "Started.", "Exported.", "Yes.", **options) as at:
+            await at.say("Export.")
+            recorded = await at.chat.bridge.complete_call(exports.refs[0], nested)
+            [part] = parts(await is_told(at, "Exported."))
+            assert part["output"] == recorded["output"]
+            at.messages = await at.chat.messages()
+            assert (await at.say("Have you?")).text == "Yes."
+            assert results_told(at.chat.model)[-1] == recorded["output"]
 
 
 async def test_a_chat_that_was_deleted_knows_its_calls_no_more() -> None:

@@ -1,18 +1,30 @@
 """A deletion has the chat to itself: it can be repeated, loses nobody's words, and its audit trail ends truly."""
 
 import asyncio
+from collections.abc import Collection
 from typing import Any
 
 import pytest
+from google.adk.agents import LlmAgent
 from google.adk.artifacts import InMemoryArtifactService
+from google.adk.events.request_input import RequestInput
 from google.adk.sessions import InMemorySessionService
 from google.adk.tools import FunctionTool, ToolContext
+from google.adk.tools._request_input_tool import request_input
+from google.adk.workflow import Workflow
 from google.genai import types
 
-from adk_stream_protocol.protocol.call_record import State
-from adk_stream_protocol.testing import call
-from support.pages import Page, Slow, Till
-from support.workers import answer_body, outputs, words_body, workers
+from adk_stream_protocol import ChatBridge
+from adk_stream_protocol.errors import NotFound, StoreUnavailable
+from adk_stream_protocol.protocol.call_record import CallKey, CallRecord, State
+from adk_stream_protocol.store.base import Lease
+from adk_stream_protocol.store.memory import MemoryStore
+from adk_stream_protocol.testing import ScriptedModel, call
+from support.apps import app_of, user_of
+from support.conversations import Conversation
+from support.pages import Clock, Page, Slow, Till
+from support.records import read_whole
+from support.workers import CHAT, answer_body, outputs, words_body, workers
 
 pytestmark = pytest.mark.virtual_time
 
@@ -153,6 +165,90 @@ async def test_an_answer_that_comes_during_a_deletion_runs_nothing() -> None:
         assert await deleting == 204
         assert till.paid == []
         assert await staff.records() == []
+
+
+FORM = {"type": "object", "properties": {"days": {"type": "integer"}}, "required": ["days"]}
+ASK = call("adk_request_input", message="How many days?", response_schema=FORM)
+
+
+class Slowly(InMemorySessionService):
+    """Deletes sessions slowly."""
+
+    async def delete_session(self, **about: Any) -> None:
+        await asyncio.sleep(3)
+        await super().delete_session(**about)
+
+
+class AddsLate(MemoryStore):
+    """Does not have the question when it is answered, adds it late, and gives leases back late."""
+
+    late_s: float | None = None
+
+    async def add(self, record: CallRecord) -> bool:
+        if record.tool != "adk_request_input":
+            return await super().add(record)
+        if self.late_s is None:
+            raise StoreUnavailable
+        await asyncio.sleep(self.late_s)
+        return await super().add(record)
+
+    async def release(self, lease: Lease, delivered: Collection[CallKey] = (), title: str | None = None) -> None:
+        await asyncio.sleep(1 if self.late_s is not None else 0)
+        await super().release(lease, delivered, title)
+
+
+async def asks(node_input: Any) -> Any:
+    yield RequestInput(message="How many days?", response_schema=FORM)
+
+
+def asker(kind: str) -> Any:
+    if kind == "node":
+        return Workflow(name="helper", edges=[("START", asks)])
+    return LlmAgent(name="helper", model=ScriptedModel([[ASK], "Booked."]), tools=[request_input])
+
+
+@pytest.mark.parametrize("where", ["here", "on another worker"])
+@pytest.mark.parametrize("kind", ["form", "node"])
+async def test_the_answer_to_a_question_that_comes_during_a_deletion_is_refused(kind: str, where: str) -> None:
+    store, sessions = MemoryStore(clock=Clock()), Slowly()
+    one, two = (ChatBridge(asker(kind), user_id=user_of, store=store, session_service=sessions) for _ in ("one", "two"))
+    at = Page(Conversation(app_of(one), one))
+    await at.say("Holidays.")
+    at.output("adk_request_input", {"days": 5})
+    other = at if where == "here" else Page(Conversation(app_of(two), two))
+    deleting = asyncio.create_task(delete(other))
+    await asyncio.sleep(1)
+    answer = await at.chat.post(answer_body(at))
+    assert (answer.status, await deleting) == (404, 204)
+    assert await read_whole(store, CHAT) == []
+    assert [entry.state for entry in await store.audit(CHAT)] == [State.APPROVED]
+    for bridge in (one, two):
+        await bridge.aclose()
+
+
+@pytest.mark.parametrize("where", ["here", "on another worker"])
+@pytest.mark.parametrize("late_s", [0, 1, 2.5, 10])
+async def test_the_answer_to_a_question_that_was_not_recorded_is_not_left_either(late_s: float, where: str) -> None:
+    """Its record is made with the answer: before the session is gone, before the deletion has ended, or after it."""
+    store, sessions = AddsLate(clock=Clock()), Slowly()
+    one, two = (
+        ChatBridge(asker("node"), user_id=user_of, store=store, session_service=sessions) for _ in ("one", "two")
+    )
+    at = Page(Conversation(app_of(one), one))
+    await at.say("Holidays.")
+    assert await read_whole(store, CHAT) == []
+    at.output("adk_request_input", {"days": 5})
+    store.late_s = late_s
+    other = at if where == "here" else Page(Conversation(app_of(two), two))
+    deleting = asyncio.create_task(delete(other))
+    await asyncio.sleep(1)
+    answer = await at.chat.post(answer_body(at))
+    assert (outputs(answer), await deleting) == ([], 204)
+    assert answer.status == 404 or answer.chunks[-1]["errorText"] == NotFound.public_text
+    await asyncio.sleep(30)
+    assert await read_whole(store, CHAT) == []
+    for bridge in (one, two):
+        await bridge.aclose()
 
 
 # -- while a tool runs ------------------------------------------------------------------------------------------------

@@ -17,7 +17,15 @@ from ..adk.live_listener import LiveListener
 from ..adk.run import AnsweredCalls
 from ..adk.session import Chat, MessageIds
 from ..chunk_log import ChunkLog, Reading
-from ..errors import MalformedRequest, NotFound, OutputDoesNotFit, RequestTooLarge, StoreUnavailable, TooMany
+from ..errors import (
+    MalformedRequest,
+    NotFound,
+    OutputDoesNotFit,
+    RequestTooLarge,
+    Restarting,
+    StoreUnavailable,
+    TooMany,
+)
 from ..limits import Limits, size
 from ..protocol import call_record
 from ..protocol.answers import CallAnswer, decode_answers
@@ -29,8 +37,9 @@ from ..protocol.turn import Turn
 from ..store.base import Store, load_results
 from .background import BackgroundWork, Opened
 from .closed_logs import failed_log
+from .completions import record_late
 from .inbox import require_edit
-from .leases import Change, ChatLeases
+from .leases import ChatLeases
 from .prepared import Prepared
 from .recorded_outcome import encode_recorded_outcome, was_shown_before
 from .segments import Continuation, Segments, known_outputs
@@ -51,19 +60,23 @@ class DecodedAnswers:
     answers: Sequence[CallAnswer[SessionCall]]
     open_calls: frozenset[CallKey]
     """Their calls that have no result in the session yet. None: the client asks for outcomes that it could know."""
-    changes: Sequence[Change]
-    """What is to be written."""
+    changes: Sequence[Sequence[CallRecord]]
+    """What is to be written: of each call the record as it was found, and as it is after each step."""
+    unrecorded: Sequence[CallRecord] = ()
+    """Questions that were asked without a tool, as they were found in the session alone."""
 
 
 class AnswerDecoder:
+    """Reads, and writes nothing."""
+
     def __init__(self, store: Store, limits: Limits, browser_deadline_s: float) -> None:
-        self._store = store
+        self.store = store
         self._limits = limits
         self._browser_deadline_s = browser_deadline_s
 
     async def decode(self, chat: Chat, turn: Turn) -> DecodedAnswers:
         """The answers that count. Raises what refuses the request."""
-        snapshot = await self._store.read(chat.key)
+        snapshot = await self.store.read(chat.key)
         session = await chat.load()
         if session is None:
             raise NotFound
@@ -75,7 +88,7 @@ class AnswerDecoder:
         in_message = [call for call in asked if call.message_id == turn.message_id]
         decoded = decode_answers(turn.answers or (), in_message or asked)
         repeated = {answer.asked.key: answer.asked.record for answer in decoded if answer.result is not None}
-        await load_results(self._store, chat.key, repeated, repeated)
+        await load_results(self.store, chat.key, repeated, repeated)
         answers = [answer for answer in decoded if not _is_another_output(answer, repeated)]
         if not answers:
             raise NotFound
@@ -83,13 +96,12 @@ class AnswerDecoder:
         answers = [answer for answer in answers if answer.asked.message_id == continued]
         for answer in answers:
             self._check_output(answer)
-        changes: list[Change] = []
-        for answer in answers:
-            changes += await self._changes(answer, snapshot.now)
+        changes = [steps for answer in answers if len(steps := self._steps(answer, snapshot.now)) > 1]
         # One link of a chain has decided: there is nothing to go on with yet.
-        undecided = {new.call for _, new in changes if not new.is_decided}
+        undecided = {steps[-1].call for steps in changes if not steps[-1].is_decided}
         open_calls = frozenset(answer.asked.key for answer in answers if not answer.asked.has_result) - undecided
-        return DecodedAnswers(continued, answers, open_calls, changes)
+        unrecorded = [steps[0] for steps in changes if snapshot.find(steps[0].call) is None]
+        return DecodedAnswers(continued, answers, open_calls, changes, unrecorded)
 
     def _check_output(self, answer: CallAnswer[SessionCall]) -> None:
         if answer.asked.record.is_final:
@@ -111,7 +123,7 @@ class AnswerDecoder:
             if not fits(output, schema):
                 raise OutputDoesNotFit
 
-    async def _changes(self, answer: CallAnswer[SessionCall], now: float) -> list[Change]:
+    def _steps(self, answer: CallAnswer[SessionCall], now: float) -> list[CallRecord]:
         found = answer.asked.record
         user = found.chat.user_id
         steps = [found]
@@ -131,14 +143,8 @@ class AnswerDecoder:
                 )
             )
         if answer.result is not None:
-            if found.tool == REQUEST_INPUT:  # asked without a tool, so that there may be no record yet
-                await self._store.add(found)
             steps.append(call_record.take_output(steps[-1], by=user, result=answer.result, now=now))
-        moved = [new for old, new in pairwise(steps) if new is not old]
-        if len(moved) > 1:  # approved and run by the browser in one request: two lines of the audit trail
-            await self._store.compare_and_set(found, *moved)
-            return []
-        return [(found, new) for new in moved]
+        return [found, *(new for old, new in pairwise(steps) if new is not old)]
 
 
 def _as_asked(call: SessionCall) -> SessionCall | None:
@@ -183,6 +189,7 @@ class ChatAnswers:
         background: BackgroundWork,
         limits: Limits,
     ) -> None:
+        self._store = decoder.store
         self._decoder = decoder
         self._leases = leases
         self._segments = segments
@@ -219,26 +226,44 @@ class ChatAnswers:
         leased: LeasedChat | None = None
         if decoded.open_calls or decoded.changes:
             self._leases.require_room(chat.key, self._limits.max_runs_per_user)
+            for question in decoded.unrecorded:
+                await record_late(self._store, self._leases, chat, question)
             try:
-                leased = await self._leases.begin(chat.key, decoded.changes)
-            except StoreUnavailable:
-                await self._require_recorded(chat, decoded)
+                leased = await self._write(chat, decoded)
+            except (StoreUnavailable, Restarting) as error:
+                if not await self._is_recorded(chat, decoded):
+                    raise type(error) from None
+                await self._leases.leave(chat.key)
                 return Reading(failed_log(turn.message_id or decoded.message_id, _ANSWER_KEPT))
-        if leased is not None and not any(answer.asked.key in leased.records for answer in decoded.answers):
-            await self._leases.end(leased)
-            raise NotFound  # the chat was deleted meanwhile
+        if leased is not None:
+            await self._require_records(leased, decoded)
         work = self._continue(request, decoded, leased)
         return self._background.start(work, turn.message_id or decoded.message_id, _ANSWER_KEPT)
 
-    async def _require_recorded(self, chat: Chat, decoded: DecodedAnswers) -> None:
-        """The store failed while it wrote the answers. If they are written all the same, nobody may deny it."""
+    async def _write(self, chat: Chat, decoded: DecodedAnswers) -> LeasedChat | None:
+        """Gives the lease of the chat, if it is free."""
+        if any(len(steps) > 2 for steps in decoded.changes):
+            # Approved and run by the browser in one request: two lines of the audit trail. `begin` writes one, and
+            # leaves out what is written already.
+            for found, *steps in decoded.changes:
+                await self._store.compare_and_set(found, *steps)
+        return await self._leases.begin(chat.key, [(steps[0], steps[-1]) for steps in decoded.changes])
+
+    async def _is_recorded(self, chat: Chat, decoded: DecodedAnswers) -> bool:
+        """The store failed while it wrote the answers, or the server began to go. If they are written all the same,
+        nobody may deny it."""
         try:
             records = await self._segments.records(chat.key, ())
         except StoreUnavailable:
             raise StoreUnavailable(_NOT_KNOWN) from None
-        for call in (answer.asked for answer in decoded.answers):
-            if call.key not in records or records[call.key].version == call.record.version:
-                raise StoreUnavailable
+        asked = [answer.asked for answer in decoded.answers]
+        return all(call.key in records and records[call.key].version != call.record.version for call in asked)
+
+    async def _require_records(self, leased: LeasedChat, decoded: DecodedAnswers) -> None:
+        """The chat may have been deleted meanwhile."""
+        if not any(answer.asked.key in leased.records for answer in decoded.answers):
+            await self._leases.end(leased)
+            raise NotFound
 
     async def _continue(self, request: AnswerRequest, decoded: DecodedAnswers, leased: LeasedChat | None) -> Reading:
         chat, turn = request.chat, request.turn
@@ -247,6 +272,7 @@ class ChatAnswers:
             place = await self._find_place(request, decoded, start_id)
             if isinstance(place, LeasedChat):
                 leased = place
+                await self._require_records(leased, decoded)
             elif place is not None:
                 return Reading(place)
         if leased is not None:

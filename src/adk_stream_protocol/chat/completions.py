@@ -3,12 +3,14 @@
 import asyncio
 import logging
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Any
 
 import msgspec
 
 from ..adk.calls.leased_chat import LeasedChat
 from ..adk.calls.long_running import decode_call_ref, find_work
+from ..adk.calls.outcomes import can_be_stored
 from ..adk.calls.session_calls import SessionCall
 from ..adk.chats import Chats
 from ..adk.session import Chat
@@ -16,7 +18,7 @@ from ..errors import NotFound, Restarting
 from ..protocol import call_record
 from ..protocol.call_keys import work_key
 from ..protocol.call_record import CallKey, CallRecord, ChatKey, NotAllowed
-from ..protocol.chunks import encode_json
+from ..protocol.chunks import plain_json
 from ..protocol.nul import without_nul
 from ..store.base import Store, advance
 from .leases import ChatLeases
@@ -25,6 +27,7 @@ from .unasked_turns import UnaskedTurns
 logger = logging.getLogger(__name__)
 
 _PATIENCE_S = 1800  # for a chat that another worker runs: a live session there looks for the end by itself
+_FORGET_S = 5  # for a deletion that has begun, until it has ended
 
 
 class CallCompletions:
@@ -43,7 +46,7 @@ class CallCompletions:
             raise NotFound
         chat_key, call = named
         chat = self._chats.open(chat_key.user_id, chat_key.chat_id)
-        plain = without_nul(msgspec.json.decode(encode_json(result)))
+        plain = without_nul(plain_json(result, is_cut=not can_be_stored(result)))
         record = await self._record(chat, call, plain, is_final=is_final)
         run = self._leases.get(chat_key)
         is_delivered = run is not None and await run.take_work(record)
@@ -76,7 +79,7 @@ class CallCompletions:
         if run is not None and run.message_id == work.message_id:
             work = msgspec.structs.replace(work, **run.leased.turn)
             run.leased.records[work.call] = work
-        await self._store.add(work)
+        await record_late(self._store, self._leases, chat, work)
 
     # -- the end ------------------------------------------------------------------------------------------------------
 
@@ -105,3 +108,32 @@ class CallCompletions:
     async def drain(self) -> None:
         """What is recorded is delivered by the next process."""
         await self._leases.leave_to_next(self._deliveries)
+
+
+# -- without the lease of the chat ------------------------------------------------------------------------------------
+
+
+async def record_late(store: Store, leases: ChatLeases, chat: Chat, record: CallRecord) -> None:
+    """Record a call that its run has not recorded, or not yet. Anybody may delete the chat meanwhile, on any worker:
+    what is added before its session is gone is forgotten with it (`ChatService.delete`), and all else here. Raises
+    `NotFound` if there is nobody to get it."""
+    was_recorded = any(entry.call == record.call for entry in await store.audit(chat.key))
+    if was_recorded and not (await store.read(chat.key, record.call)).records:
+        raise NotFound  # only a deletion forgets records, and it leaves the trail
+    await store.add(record)
+    if await chat.load(recent=1) is None:
+        await _forget(store, leases, chat, record.call)
+        raise NotFound
+
+
+async def _forget(store: Store, leases: ChatLeases, chat: Chat, call: CallKey) -> None:
+    """The call of a chat that was deleted: not of a new one that has its id by now, and may run."""
+    with suppress(TimeoutError):
+        async with asyncio.timeout(_FORGET_S):
+            place = await leases.wait_for(chat.key, frozenset({call}), makes_room=False)
+            if isinstance(place, LeasedChat):
+                try:
+                    if await chat.load(recent=1) is None and await store.forget(place.lease):
+                        place.records.clear()
+                finally:
+                    await leases.end(place)

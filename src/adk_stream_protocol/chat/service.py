@@ -261,6 +261,7 @@ class ChatService:
                 raise RunActive  # it took too long, and another worker has the chat
             leased.records.clear()
             await chat.delete_session()
+            await self._store.forget(leased.lease)  # what was recorded meanwhile: see `record_late`
         finally:
             await self._leases.end(leased)
 

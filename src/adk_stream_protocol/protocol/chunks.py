@@ -204,9 +204,9 @@ def encode_json(value: Any) -> bytes:
         return _encode(_printable(value, ()))
 
 
-def plain_json(value: Any) -> Any:
-    """What a reader of `encode_json` gets, cut where it is nested too deep."""
-    return msgspec.json.decode(_encode(_printable(value, ())))
+def plain_json(value: Any, *, is_cut: bool = False) -> Any:
+    """What a reader of `encode_json` gets. `is_cut`: where it is nested deep."""
+    return msgspec.json.decode(_encode(_printable(value, ())) if is_cut else encode_json(value))
 
 
 class DeltaEncoder:

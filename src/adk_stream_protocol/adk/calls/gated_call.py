@@ -20,7 +20,7 @@ from ...errors import StoreUnavailable
 from ...protocol import call_record
 from ...protocol.approval_chain import BY_POLICY
 from ...protocol.call_record import CallKey, CallRecord, NotAllowed, State
-from ...protocol.chunks import encode_json, plain_json
+from ...protocol.chunks import plain_json
 from ...protocol.digest import cannot_be_shown, digest_of_call, has_large_integer
 from ...protocol.nul import without_nul
 from ...store.base import Step, Store, advance
@@ -300,7 +300,7 @@ class GatedCall:
 
     async def end(self, move: Callable[..., CallRecord], result: dict[str, Any]) -> dict[str, Any] | None:
         is_storable = can_be_stored(result["response"])
-        plain = msgspec.json.decode(encode_json(result)) if is_storable else plain_json(result)
+        plain = plain_json(result, is_cut=not is_storable)
         token = self.leased.lease.token
         await self._move(lambda found, _: move(found, lease_token=token, result=without_nul(plain)))
         record = self.record
