@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 from google.adk.events import Event
+from google.adk.events.event_actions import EventActions
 from google.genai import types
 
 from adk_stream_protocol.adk.calls.leased_chat import LeasedChat
@@ -81,6 +82,36 @@ async def test_only_the_newest_events_are_loaded_for_results_and_none_for_calls_
     assert loads == []
     assert await are_delivered(chat, frozenset({CallKey("i1", "1")}), records)
     assert loads == [{"recent": 100}]
+
+
+def rewind(invocation_id: str) -> Event:
+    actions = EventActions(rewind_before_invocation_id=invocation_id)
+    return Event(author="user", invocation_id="i9", actions=actions)
+
+
+@pytest.mark.parametrize(
+    ("taken_back", "state", "are"),
+    [
+        ("i1", State.FAILED, True),
+        ("i1", State.APPROVED, False),
+        ("i2", State.FAILED, False),
+        ("i1", State.STARTED, False),
+    ],
+)
+async def test_a_call_that_has_ended_and_that_a_rewind_took_back_is_awaited_by_nobody(
+    taken_back: str, state: State, are: bool
+) -> None:
+    later = calling(pay("1"), invocation_id="i2")
+    chat = await chat_with(calling(pay("1"), pay("2")), answering("2"), later, rewind(taken_back))
+    records = [record("1", state), paid("2")]
+    assert await are_delivered(chat, frozenset({CallKey("i1", "1")}), records) is are
+    assert await are_delivered(chat, frozenset({CallKey("i1", "1"), CallKey("i1", "2")}), records) is are
+
+
+async def test_a_call_from_before_the_newest_events_is_not_mistaken_for_one_that_was_taken_back() -> None:
+    words = [answering(None, invocation_id="i2") for _ in range(150)]
+    chat = await chat_with(calling(pay("1")), *words, rewind("i2"))
+    assert not await are_delivered(chat, frozenset({CallKey("i1", "1")}), [record("1", State.FAILED)])
 
 
 async def test_nothing_is_delivered_in_a_chat_that_is_gone() -> None:

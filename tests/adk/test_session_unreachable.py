@@ -8,14 +8,16 @@ from typing import Any
 
 import pytest
 from google.adk.artifacts import InMemoryArtifactService
-from google.adk.sessions import InMemorySessionService
+from google.adk.events import Event
+from google.adk.sessions import InMemorySessionService, Session
 from google.adk.tools import ToolContext
 from google.genai import types
 
 from adk_stream_protocol import ChatBridge
 from adk_stream_protocol.errors import StoreUnavailable
 from adk_stream_protocol.testing import call
-from support.pages import Page, Till, page
+from support.conversations import conversation
+from support.pages import Page, Till, page, results_told
 from support.workers import answer_body
 
 SECRET = "postgresql://ann:secret@db"
@@ -33,6 +35,31 @@ class Unreachable:
 
 class Sessions(Unreachable, InMemorySessionService):
     is_down: bool = False
+
+
+class Rewinding(InMemorySessionService):
+    """Fails at rewinds, before it stores them or after that."""
+
+    is_stored = False
+
+    async def append_event(self, session: Session, event: Event) -> Event:
+        if not event.actions.rewind_before_invocation_id:
+            return await super().append_event(session, event)
+        if self.is_stored:
+            await super().append_event(session, event)
+        raise ConnectionRefusedError(SECRET)
+
+
+class Forgetful(InMemorySessionService):
+    """Fails at what comes after a rewind."""
+
+    is_rewound = False
+
+    async def append_event(self, session: Session, event: Event) -> Event:
+        if self.is_rewound:
+            raise ConnectionRefusedError(SECRET)
+        self.is_rewound = bool(event.actions.rewind_before_invocation_id)
+        return await super().append_event(session, event)
 
 
 class Artifacts(Unreachable, InMemoryArtifactService):
@@ -94,6 +121,40 @@ async def test_an_answer_is_unavailable_and_not_recorded_and_can_be_sent_again(
         assert logged(caplog) == ["Sessions cannot be used: ConnectionRefusedError"]
         sessions.is_down = False
         assert (await at.answer()).text == "Paid."
+        assert till.paid == [5]
+
+
+@pytest.mark.parametrize("is_stored", [True, False], ids=["stored", "not stored"])
+@pytest.mark.parametrize("again", ["edit", "regenerate"])
+async def test_a_turn_that_cannot_be_taken_back_is_unavailable(
+    again: str, is_stored: bool, caplog: pytest.LogCaptureFixture
+) -> None:
+    sessions = Rewinding()
+    sessions.is_stored = is_stored
+    async with conversation("One.", "Two.", session_service=sessions) as chat:
+        await chat.say("Count.")
+        refused = await (chat.edit("u1", "Go on.") if again == "edit" else chat.regenerate("u1"))
+        assert (refused.status, refused.error) == (503, UNREACHABLE)
+        assert logged(caplog) == ["Rewinding cannot be used: ConnectionRefusedError"]
+        assert (await chat.say("And?")).text == "Two."  # the chat is free
+
+
+async def test_a_late_result_that_cannot_be_stored_again_after_a_rewind_is_stored_when_the_edit_comes_again(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    till, sessions = Till(), Forgetful()
+    script = [call("pay", amount=5)], "Well.", "Paid.", "Other words."
+    async with page(*script, tools=(till.gated,), session_service=sessions) as at:
+        await at.say("Pay.")
+        await at.say("Go on.")
+        at.decide("pay")
+        assert (await at.answer(0)).text == "Paid."
+        refused = await at.chat.edit("u2", "Something else.")
+        assert (refused.status, refused.error) == (503, UNREACHABLE)
+        assert logged(caplog) == ["Forgetful cannot be used: ConnectionRefusedError"]
+        sessions.is_rewound = False
+        assert (await at.chat.edit("u2", "Something else.")).text == "Other words."
+        assert results_told(at.chat.model) == [{"paid": 5}]
         assert till.paid == [5]
 
 

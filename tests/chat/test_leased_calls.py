@@ -138,6 +138,22 @@ async def test_calls_that_a_rewind_took_back_are_given_up() -> None:
     await here.end(leased)
 
 
+@pytest.mark.parametrize("left", [record(), record(executor="browser")], ids=["server", "browser"])
+async def test_what_was_approved_before_it_is_taken_back_is_settled_as_the_store_has_it(left: CallRecord) -> None:
+    store = Store()
+    await store.add(left)
+    here = worker(store)
+    leased = await begun(here)
+    assert await store.compare_and_set(left, call_record.decide(left, by="ann", approved=True, now=0))
+    await here.calls.take_back(leased, frozenset())
+    found = await store.the_call()
+    assert leased.records[KEY] == found
+    assert (found.approved, found.is_final, leased.delivered) == (True, True, {KEY})
+    if left.executor == "server":
+        assert (found.state, said_of(found)) == (State.FAILED, TAKEN_BACK)
+    await here.end(leased)
+
+
 async def test_a_call_that_cannot_be_settled_does_not_hold_up_the_others(caplog: pytest.LogCaptureFixture) -> None:
     store = Store()
     await store.add(approved())

@@ -186,9 +186,6 @@ EQUIVALENT: dict[str, dict[str, str]] = {
         ),
         "LeasedCalls._end_nested: list(leased.records.items()) -> (leased.records.items())": _NOT_CHANGED_MEANWHILE,
         "LeasedCalls._end_nested: None -> ('mutant')": _NO_SUCH_TOKEN,
-        "LeasedCalls.take_back: refuse(leased.records[call], leased.now) is not leased.records[call] -> True": (
-            _ASKED_FIRST
-        ),
         'LeasedCalls._give_up: found is None or found.executor != "server" or found.state not in (State.APPROVED, '
         "State.CLAIMED) -> (found is None or found.state not in (State.APPROVED, State.CLAIMED))": (
             "The table gives up calls of the server's alone."

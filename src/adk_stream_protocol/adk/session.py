@@ -214,9 +214,11 @@ class Chat:
         """`session`: the chat's session, if the caller has just loaded it."""
         if events and session is None:
             session = await self.load()
+        service = self.runner.session_service
         if session is not None:
             for event in events:
-                await self.runner.session_service.append_event(session, event)
+                with reaching(service):
+                    await service.append_event(session, event)
 
     async def rewind_before(self, invocation_id: str) -> bool:
         """False if the chat was deleted meanwhile."""
@@ -227,7 +229,8 @@ class Chat:
         except Exception:  # each session service raises its own
             session = await self.load()
             if session is not None and any(event.invocation_id == invocation_id for event in session.events):
-                raise
+                with reaching(self.runner.session_service):
+                    raise
             return False
         return True
 

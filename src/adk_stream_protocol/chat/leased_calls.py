@@ -58,16 +58,16 @@ class LeasedCalls:
 
     async def take_back(self, leased: LeasedChat, made: Collection[CallKey]) -> None:
         """After a rewind. `made`: the calls that are still in the session. The others are given up or refused, and
-        their outcomes need not be delivered."""
-
-        def refuse(found: CallRecord, now: float) -> CallRecord:
-            return call_record.refuse(found, reason=_REWOUND, now=now)
-
+        their outcomes need not be delivered. Somebody may have answered them since the lease was taken."""
+        result = {"response": {"error": _TAKEN_BACK}, "state": {}}
         gone = [call for call, found in leased.records.items() if call not in made and found.delivered is not True]
-        await self._give_up(leased, gone, _TAKEN_BACK)
         for call in gone:
-            if refuse(leased.records[call], leased.now) is not leased.records[call]:
-                await self._settle(leased, call, refuse)
+            await self._settle(
+                leased,
+                call,
+                lambda found, now: call_record.refuse(found, reason=_REWOUND, now=now),
+                lambda found, _: call_record.give_up(found, result=result),
+            )
         leased.delivered |= {call for call in gone if leased.records[call].is_final}
 
     # -- before it is given back --------------------------------------------------------------------------------------
@@ -78,7 +78,7 @@ class LeasedCalls:
         await self._record_questions(leased)
         await self._end_nested(leased)
         if not leased.leaves_calls:
-            await self._give_up(leased, set(answered) - leased.not_run, _NOT_STARTED)
+            await self._give_up(leased, set(answered) - leased.not_run)
             await self.end_unasked(leased, leased.unasked)
 
     async def _end_nested(self, leased: LeasedChat) -> None:
@@ -103,9 +103,9 @@ class LeasedCalls:
                 except Exception as error:  # whatever a store raises
                     logger.error("question %s was not recorded: %s", call.call_id, type(error).__qualname__)
 
-    async def _give_up(self, leased: LeasedChat, calls: Collection[CallKey], text: str) -> None:
-        """Approved calls that nobody will start fail with this text."""
-        result = {"response": {"error": text}, "state": {}}
+    async def _give_up(self, leased: LeasedChat, calls: Collection[CallKey]) -> None:
+        """Approved calls that nobody will start fail."""
+        result = {"response": {"error": _NOT_STARTED}, "state": {}}
         for call in calls:
             found = leased.records.get(call)
             if found is None or found.executor != "server" or found.state not in (State.APPROVED, State.CLAIMED):

@@ -168,8 +168,8 @@ class ChatLeases:
         is_done: Callable[[Sequence[CallRecord]], Awaitable[bool]] | None = None,
     ) -> LeasedChat | ChunkLog | None:
         """The lease of this chat as soon as it is free; or the segment of a run that was started with answers to these
-        calls. `makes_room`: a live session that only waits for its user ends for that. `is_done`: whether a run of
-        another worker has left nothing to do, by the chat's records. Then this is None."""
+        calls. `makes_room`: a live session that only waits for its user ends for that. `is_done`: whether whoever has
+        the lease has left nothing to do, by the chat's records. Then this is None."""
         look_s = _FIRST_LOOK_S
         async with self.queue(chat):
             while True:
@@ -178,6 +178,9 @@ class ChatLeases:
                 if log is not None and not log.is_closed:
                     return log
                 if (place := self._places.get(chat)) is not None:
+                    leased = place.leased
+                    if is_done is not None and leased is not None and await is_done([*leased.records.values()]):
+                        return None
                     if run is not None and makes_room:  # a live session may have begun since
                         await run.end_when_idle()
                     with suppress(TimeoutError):

@@ -120,17 +120,18 @@ class ChatTurns:
         # Another tab may have asked for a new answer meanwhile. The message that it answers is still there.
         names = [name for name in (turn.target_id, turn.message_id) if name is not None]
         past = await find_turn(events, names)
-        if past is None:
-            if not turn.parts:
+        if past is not None:
+            if not past.is_alone:
+                raise MalformedRequest("Messages of a live session cannot be regenerated or edited.")
+            if not await chat.rewind_before(past.invocation_id):
                 raise NotFound
-            return None  # the message never arrived, or its chat was deleted: it is taken as a new message
-        if not past.is_alone:
-            raise MalformedRequest("Messages of a live session cannot be regenerated or edited.")
-        if not await chat.rewind_before(past.invocation_id):
+            events = before_invocation(events, past.invocation_id)
+        elif not turn.parts:
             raise NotFound
-        kept = before_invocation(events, past.invocation_id)
-        await self._leases.calls.take_back(leased, await calls_made(kept))
-        await deliver_again(self._store, chat, leased, kept)
+        # Without such a turn, the message is taken as a new one: it never arrived, its chat was deleted, or a request
+        # that failed after its rewind has left the rest to this one.
+        await self._leases.calls.take_back(leased, await calls_made(events))
+        await deliver_again(self._store, chat, leased, events)
         return past
 
 

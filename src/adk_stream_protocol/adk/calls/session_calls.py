@@ -109,13 +109,19 @@ def _results_in(event: Event) -> set[CallKey]:
 
 
 async def are_delivered(chat: Chat, calls: frozenset[CallKey], records: Iterable[CallRecord]) -> bool:
-    """Whether these calls have ended, and ADK's session has their results. It has none of nested calls."""
+    """Whether these calls have ended, and ADK's session has their results. It has none of nested calls, and needs none
+    of calls that a rewind took back."""
     ended = {found.call: found for found in records if found.is_final}
     if not calls <= ended.keys():
         return False
     own = {call for call in calls if not ended[call].is_nested}
     session = await chat.load(recent=_NEWEST) if own else None
-    return own <= {result for event in (session.events if session is not None else ()) for result in _results_in(event)}
+    newest = session.events if session is not None else []
+    missing = own - {result for event in newest for result in _results_in(event)}
+    if missing and any(event.actions.rewind_before_invocation_id for event in newest):
+        session = await chat.load()
+        missing &= await calls_made(session.events if session is not None else [])
+    return not missing
 
 
 def _asked_about(event: Event, question: types.FunctionCall) -> CallKey:
