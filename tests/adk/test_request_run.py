@@ -1,6 +1,7 @@
 """A run belongs to its session: how it is stopped, bounded and outlived by its stream."""
 
 import asyncio
+import logging
 from typing import Any
 
 import pytest
@@ -240,15 +241,15 @@ async def test_a_store_that_fails_at_the_end_of_a_stopped_run_does_not_keep_the_
     assert "SECRET" not in "".join(r.getMessage() for r in caplog.records if r.name.startswith("adk_stream"))
 
 
-async def test_a_missing_key_is_named_in_the_last_line_of_the_log(
+async def test_a_missing_key_is_named_in_the_last_error_of_the_log(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     for name in ("GOOGLE_API_KEY", "GEMINI_API_KEY", "GOOGLE_GENAI_USE_VERTEXAI", "GOOGLE_GENAI_USE_ENTERPRISE"):
         monkeypatch.delenv(name, raising=False)
     async with conversation(agent=LlmAgent(name="helper", model="gemini-flash-latest")) as chat:
         assert (await chat.say("Hello.")).chunks[-1]["type"] == "error"
-    told = caplog.records[-1].getMessage()
-    assert told.endswith(". Gemini needs a key: set GOOGLE_API_KEY before the server starts")
+    told = [record.getMessage() for record in caplog.records if record.levelno >= logging.ERROR]
+    assert told[-1].endswith(". Gemini needs a key: set GOOGLE_API_KEY before the server starts")
 
 
 async def test_a_store_that_fails_in_the_middle_is_one_error_and_the_next_turn_works() -> None:
