@@ -1,6 +1,7 @@
 """One call from its approval to its end: what is written down, what the run knows of it, and what ADK is told."""
 
 import asyncio
+import json
 from typing import Any
 
 import msgspec
@@ -207,6 +208,26 @@ async def test_a_result_is_written_down_as_json() -> None:
     assert (stored.state, stored.result) == (State.DONE, {"response": {"paid": [5]}, "state": {"total": 5}})
     assert call.record == stored
     assert not call.is_started
+
+
+def nested(depth: int) -> dict[str, Any]:
+    return {"in": nested(depth - 1)} if depth else {}
+
+
+async def test_a_deep_result_is_written_down_as_it_is() -> None:
+    gate = await Gate.opened()
+    call = await gate.started()
+    assert await call.finish(nested(150), {}) is None
+    assert (await gate.stored()).result == {"response": nested(150), "state": {}}
+
+
+@pytest.mark.parametrize("result", [{1: 2}, nested(300)], ids=["keys that are no texts", "too deep"])
+async def test_adk_gets_what_is_recorded_of_a_result_that_it_cannot_store(result: dict[Any, Any]) -> None:
+    gate = await Gate.opened()
+    call = await gate.started()
+    told = await call.finish(result, {})
+    assert told == (await gate.stored()).result["response"] != result
+    assert json.dumps(told).count("{") <= 101
 
 
 async def test_a_failure_is_written_down() -> None:

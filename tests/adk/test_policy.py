@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from adk_stream_protocol import ApprovalPolicy, ApprovalRequest, Chain, Link, Nobody, Owner
+from adk_stream_protocol import ApprovalPolicy, ApprovalRequest, Chain, ConfigurationError, Link, Nobody, Owner
 from adk_stream_protocol.adk.calls.policy import is_for_people
 from adk_stream_protocol.protocol.approval_chain import ChainLink
 from adk_stream_protocol.testing import call
@@ -132,3 +132,32 @@ def test_adks_own_hint_is_for_programs() -> None:
     assert not is_for_people(asked + "by responding with a FunctionResponse with an expected ToolConfirmation payload.")
     assert is_for_people(asked)
     assert is_for_people(None)
+
+
+# -- options ----------------------------------------------------------------------------------------------------------
+
+HINTS, CARDS, EDITS = '{"pay": "Pay this?"}', '{"pay": {"title": "A payment"}}', '{"pay": {"type": "object"}}'
+
+
+@pytest.mark.parametrize(
+    ("wrong", "says"),
+    [
+        ({"deadline_s": "10"}, "ApprovalPolicy(deadline_s=...) must be a number from 0 on, not '10'."),
+        ({"hints": "pay"}, f"hints must be a dict by the names of tools, such as hints={HINTS}."),
+        ({"cards": ["pay"]}, f"cards must be a dict by the names of tools, such as cards={CARDS}."),
+        ({"edits": None}, f"edits must be a dict by the names of tools, such as edits={EDITS}."),
+        ({"hints": {"pay": 3}}, f"The tool 'pay' has a wrong value in hints. It looks like {HINTS}."),
+        ({"hints": {"pay": {}}}, f"The tool 'pay' has a wrong value in hints. It looks like {HINTS}."),
+        ({"cards": {"pay": "x"}}, f"The tool 'pay' has a wrong value in cards. It looks like {CARDS}."),
+        ({"edits": {"pay": "x"}}, f"The tool 'pay' has a wrong value in edits. It looks like {EDITS}."),
+        ({"edits": {"pay": dict}}, f"The tool 'pay' has a wrong value in edits. It looks like {EDITS}."),
+    ],
+)
+def test_a_policy_with_wrong_values_says_which(wrong: dict[str, Any], says: str) -> None:
+    with pytest.raises(ConfigurationError) as refused:
+        ApprovalPolicy(**wrong)
+    assert str(refused.value) == says
+
+
+def test_what_people_read_is_given_or_made() -> None:
+    ApprovalPolicy(hints={"pay": str}, cards={"pay": lambda _: None, "look": {"title": "Look"}}, edits={"pay": {}})

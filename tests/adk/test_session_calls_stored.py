@@ -108,6 +108,17 @@ async def test_a_call_that_has_ended_and_that_a_rewind_took_back_is_awaited_by_n
     assert await are_delivered(chat, frozenset({CallKey("i1", "1"), CallKey("i1", "2")}), records) is are
 
 
+async def test_who_waits_for_a_call_waits_no_more_once_its_chat_is_gone(monkeypatch: pytest.MonkeyPatch) -> None:
+    chat = await chat_with(calling(pay("1")), rewind("i9"))
+    found = [await chat.load(), None]
+
+    async def deleted_meanwhile(chat: Chat, **_: Any) -> Any:
+        return found.pop(0)
+
+    monkeypatch.setattr(Chat, "load", deleted_meanwhile)
+    assert await are_delivered(chat, frozenset({CallKey("i1", "1")}), [record("1", State.FAILED)])
+
+
 async def test_a_call_from_before_the_newest_events_is_not_mistaken_for_one_that_was_taken_back() -> None:
     words = [answering(None, invocation_id="i2") for _ in range(150)]
     chat = await chat_with(calling(pay("1")), *words, rewind("i2"))

@@ -42,6 +42,7 @@ async def test_nobody_does_later_what_a_run_should_have_done(left: CallRecord, s
     found = await store.the_call()
     assert found.state is leased.records[KEY].state is state
     assert said_of(found) == (NOT_TAKEN_UP if state is State.FAILED else None)
+    assert found.result is None or found.result["state"] == {}
     assert CHAT not in here
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from google.adk.sessions import BaseSessionService, DatabaseSessionService
 
-from adk_stream_protocol.protocol.call_record import ChatKey
+from adk_stream_protocol.protocol.call_record import ChatKey, State
 from adk_stream_protocol.store import open_store
 from adk_stream_protocol.store.base import Store
 from faults.fast_disk import fast_sqlite_url
@@ -75,7 +75,7 @@ async def restart(deployment: Deployment, customers: list[Customer], count: int)
 
 
 async def day(kind: str, url: str, folder: Path, restarts: int) -> tuple[Counter[str], dict[str, list[str]]]:
-    """How the payments were recorded, and where anybody disagrees."""
+    """How the payments were recorded, and where anybody disagrees or a payment was not made."""
     deployment = Deployment(kind, url, folder, payment_s=PAYMENT_S, servers=2)
     store, states, wrong = open_store(url), Counter[str](), dict[str, list[str]]()
     async with DatabaseSessionService(url) as first:  # ADK's tables: two servers that make them at once fail
@@ -91,7 +91,9 @@ async def day(kind: str, url: str, folder: Path, restarts: int) -> tuple[Counter
         for seen in [seen for customer in customers for seen in customer.chats]:
             world = await seen.world(deployment.app)
             states += Counter(str(record.state) for record in world.records)
-            if found := disagreements(world):
+            # A question may have been left when its answer was cut off; nothing else.
+            not_made = [str(record) for record in world.records if record.state not in (State.DONE, State.PENDING)]
+            if found := [*disagreements(world), *not_made]:
                 wrong[seen.chat.chat_id] = found
         await store.aclose()
     return states, wrong
@@ -121,4 +123,3 @@ def test_restarts_under_load_lose_nothing_and_leave_no_doubt(
         took_s = time.monotonic() - began
         print(f"\n{restarts} restarts of {kind} on {url.partition('+')[0]}, {took_s:.0f} s: payments {dict(states)}")
     assert not wrong, f"{len(wrong)} chats: {wrong}"
-    assert set(states) <= {"done", "pending"}, "a question may have been left when its answer was cut off; nothing else"

@@ -9,6 +9,7 @@ _NAMED_BY_ALL = "Whoever makes one names its fields."
 _CHANGED_BY_NOBODY = "It says that nobody changes one; and nobody does."
 _NO_ALIAS = "None of the fields that it has is called otherwise on the wire."
 _NO_SUCH_TOKEN = "No lease has that token: the run that holds the call is gone either way."
+_AS_MANY = "Nobody adds or removes a call in between."
 _NOT_USED = "What `pop` gives back is not used."
 _NOT_CHANGED_MEANWHILE = "Nothing is added or taken away while it is gone through."
 _ASKED_FIRST = "`advance` writes nothing where nothing moves; to ask first takes less time."
@@ -44,7 +45,10 @@ EQUIVALENT: dict[str, dict[str, str]] = {
         "ChainLink: True -> (False) (2)": _NAMED_BY_ALL,
     },
     "call_ids": {
-        "CallIds.new_model_call: None -> ('mutant')": _NOT_USED,
+        'CallIds.rename_replaced: new_id or "" -> (new_id)': _FOR_THE_TYPE_CHECKER,
+        "CallIds.rename_replaced: \"\" -> ('mutant')": _FOR_THE_TYPE_CHECKER,
+        "CallIds.rename_replaced: strict=True -> **{}": _AS_MANY,
+        "CallIds.rename_replaced: True -> (False)": _AS_MANY,
         "CallIds.rename_repeated: None -> ('mutant')": (
             "A response without content is left alone before its parts are looked at."
         ),
@@ -63,6 +67,10 @@ EQUIVALENT: dict[str, dict[str, str]] = {
         ),
     },
     "session_calls": {
+        "are_delivered: missing and any(event.actions.rewind_before_invocation_id for event in newest) -> "
+        "(any((event.actions.rewind_before_invocation_id for event in newest)))": (
+            "Where nothing is missing, nothing is looked for; not to load takes less time."
+        ),
         "SessionCall: kw_only=True -> **{}": _NAMED_BY_ALL,
         "SessionCall: True -> (False) (3)": _NAMED_BY_ALL,
         '_Session._read_call: call.name or "" -> (call.name)': (

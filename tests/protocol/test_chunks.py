@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from pydantic import BaseModel
 
 from adk_stream_protocol.protocol import chunks as c
-from adk_stream_protocol.protocol.chunks import encode_json
+from adk_stream_protocol.protocol.chunks import encode_json, plain_json
 
 LONE_SURROGATE = "\ud83d"
 ADK = {"adk": {"author": "root"}}
@@ -383,3 +383,12 @@ def test_the_deltas_of_a_part_are_encoded_as_any_chunk(text: str, delta: type[c.
 @given(any_text)
 def test_whatever_a_part_is_called_its_deltas_have_its_id(part_id: str) -> None:
     assert [c.DeltaEncoder(c.TextDelta, part_id).encode("a")] == c.encode_chunks([c.TextDelta(part_id, "a")])
+
+
+def test_a_deep_value_is_cut_where_a_reader_asks_for_it() -> None:
+    value: object = {1: float("nan")}
+    for _ in range(150):
+        value = [value]
+    whole, cut = json.dumps(plain_json(value)), json.dumps(plain_json(value, is_cut=True))
+    assert whole == "[" * 150 + '{"1": null}' + "]" * 150
+    assert cut == "[" * 101 + '"..."' + "]" * 101

@@ -34,9 +34,11 @@ class CallIds:
         if given is None or event.partial or known.issuperset(old_ids):
             return
         self.rename_repeated(event, event.author, event.branch, events)
-        renamed = zip(old_ids, event.get_function_calls(), strict=True)
-        is_long_running = event.long_running_tool_ids or ()
-        event.long_running_tool_ids = {call.id for old_id, call in renamed if call.id and old_id in is_long_running}
+        new_ids = [call.id for call in event.get_function_calls()]
+        was_long_running = event.long_running_tool_ids or ()
+        event.long_running_tool_ids = {
+            new_id or "" for old_id, new_id in zip(old_ids, new_ids, strict=True) if old_id in was_long_running
+        }
 
     def rename_repeated(self, response: LlmResponse, agent: str, branch: str | None, events: Iterable[Event]) -> None:
         """Give the calls of the response ids that no other call of the chat has. Parts are copied before they are
