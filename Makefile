@@ -36,10 +36,10 @@ tarball: client/node_modules/.ready
 setup: .venv/.ready tests/conformance/node_modules/.ready client/node_modules/.ready page/node_modules/.ready \
 	tests/browser/node_modules/.ready
 
-# Five at a time on two cores, the longest first: they wait for processes, databases and browsers half of the time.
+# Four at a time on two cores, the longest first: they wait for processes, databases and browsers half of the time.
 test: setup page
-	@echo "== tests, five parts at a time; each tells when it is done"
-	@$(MAKE) --no-print-directory -j5 --output-sync=target \
+	@echo "== tests, four parts at a time; each tells when it is done"
+	@$(MAKE) --no-print-directory -j4 --output-sync=target \
 		test-faults test-python test-adk check-core test-clients test-page test-browser lint
 
 test-python: setup page
