@@ -1,5 +1,6 @@
 """The code of the pages does what they say. That all of it runs, tests/test_docs.py shows."""
 
+import asyncio
 import inspect
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
@@ -33,7 +34,7 @@ async def test_long_running() -> None:
     for _ in range(2):
         assert await post(code["app"], "/webhooks/job-1?percent=100&rows=5") == {"output": {"rows": 5}}
     while "All exported." not in str(messages := await code["bridge"].messages("ann", "c1")):
-        pass
+        await asyncio.sleep(0)
     assert [part["output"] for part in messages[1]["parts"] if "output" in part] == [{"rows": 5}]
     await code["bridge"].aclose()
 
@@ -50,7 +51,7 @@ async def test_credentials() -> None:
         answer = await http.get("/oauth/callback", params=refused, headers=signed_in())
     assert answer.json() == "You may close this window."
     while "The provider gave no token." not in str(await code["bridge"].messages("ann", "c1")):
-        pass
+        await asyncio.sleep(0)
     await code["bridge"].aclose()
 
 
