@@ -10,6 +10,7 @@ from google.adk.tools import FunctionTool, LongRunningFunctionTool
 from google.adk.tools.tool_confirmation import ToolConfirmation
 from google.genai import types
 
+from adk_stream_protocol import ApprovalRequest, Nobody
 from adk_stream_protocol.adk import versions
 from adk_stream_protocol.adk.calls.outcomes import OUTCOME_UNKNOWN
 from adk_stream_protocol.adk.calls.waiting import current_chat
@@ -46,6 +47,17 @@ async def test_a_call_that_is_refused_never_was_at_work() -> None:
 async def test_a_run_that_is_about_to_end_begins_no_tool() -> None:
     at = await AtTheGate.opened()
     at.leased.begins_nothing = True
+    with pytest.raises(TimeoutError):
+        await asyncio.wait_for(at.before(PAYS), 3600)
+    assert at.leased.at_work == set()
+
+
+async def test_a_policy_that_outlives_its_run_begins_no_tool() -> None:
+    def decide(_: ApprovalRequest) -> Any:
+        at.leased.begins_nothing = True
+        return Nobody
+
+    at = await AtTheGate.opened(decide=decide)
     with pytest.raises(TimeoutError):
         await asyncio.wait_for(at.before(PAYS), 3600)
     assert at.leased.at_work == set()
